@@ -1,0 +1,165 @@
+#include "core/flight.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const call_names[HEMI_CALL_COUNT] = {
+    [HEMI_CALL_NONE] = "nothing",
+    [HEMI_CALL_OPEN] = "hem_world_open",
+    [HEMI_CALL_CLOSE] = "hem_world_close",
+    [HEMI_CALL_SPLIT] = "hem_world_split",
+    [HEMI_CALL_SHRINK] = "hem_world_shrink",
+    [HEMI_CALL_WINDOW_CREATE] = "hem_window_create",
+    [HEMI_CALL_WINDOW_DESTROY] = "hem_window_destroy",
+    [HEMI_CALL_WAIT_SIGNAL] = "hem_wait_signal",
+    [HEMI_CALL_WAIT_SIGNAL_FROM] = "hem_wait_signal_from",
+    [HEMI_CALL_WAIT_SIGNAL_ANY] = "hem_wait_signal_any",
+    [HEMI_CALL_WAIT_COUNTER] = "hem_wait_counter",
+    [HEMI_CALL_BARRIER] = "hem_barrier",
+    [HEMI_CALL_BARRIER_PEER] = "hem_barrier_peer",
+    [HEMI_CALL_FLUSH] = "hem_flush",
+};
+
+const char *hemi_call_name(uint32_t call) {
+    return call < HEMI_CALL_COUNT ? call_names[call] : "a call of a newer version";
+}
+
+static uint64_t offset_of(const hemi_arena *arena, const void *word) {
+    return word == NULL ? 0 : (uint64_t)((const unsigned char *)word - arena->base);
+}
+
+/* Every member is stored atomically: an onlooker may read at any moment. */
+static void write_begin(hemi_flight *flight) {
+    hemi_add32_acq_rel(&flight->seq, 1);
+}
+
+static void write_end(hemi_flight *flight) {
+    /* Pairs with the acquire in hemi_flight_read. */
+    hemi_add32_acq_rel(&flight->seq, 1);
+}
+
+hemi_flight *hemi_flight_enter(const hemi_arena *arena, uint32_t root_rank,
+                               const hemi_flight_note *note, uint64_t now_ns) {
+    hemi_rank_block *block = hemi_arena_rank(arena, root_rank);
+    for (uint32_t i = 0; i < HEMI_FLIGHTS; i++) {
+        hemi_flight *flight = &block->flights[i];
+        uint32_t free_slot = 0;
+        if (!hemi_cas32_acq_rel(&flight->owner, &free_slot, 1))
+            continue;
+        write_begin(flight);
+        hemi_store32_relaxed(&flight->call, note->call);
+        hemi_store32_relaxed((uint32_t *)&flight->peer, (uint32_t)note->peer);
+        hemi_store32_relaxed(&flight->id, note->id);
+        hemi_store32_relaxed(&flight->compare, note->compare);
+        hemi_store64_relaxed(&flight->wanted, note->wanted);
+        hemi_store64_relaxed(&flight->word, offset_of(arena, note->word));
+        hemi_store64_relaxed(&flight->window, note->window);
+        hemi_store64_relaxed(&flight->world, note->world);
+        hemi_store64_relaxed(&flight->since_ns, now_ns);
+        hemi_store64_relaxed(&flight->fingerprint, note->fingerprint);
+        write_end(flight);
+        return flight;
+    }
+    return NULL;
+}
+
+void hemi_flight_update(const hemi_arena *arena, hemi_flight *flight, int32_t peer,
+                        const void *word, uint64_t wanted) {
+    if (flight == NULL)
+        return;
+    write_begin(flight);
+    hemi_store32_relaxed((uint32_t *)&flight->peer, (uint32_t)peer);
+    hemi_store64_relaxed(&flight->word, offset_of(arena, word));
+    hemi_store64_relaxed(&flight->wanted, wanted);
+    write_end(flight);
+}
+
+void hemi_flight_leave(hemi_flight *flight) {
+    if (flight == NULL)
+        return;
+    write_begin(flight);
+    hemi_store32_relaxed(&flight->call, HEMI_CALL_NONE);
+    write_end(flight);
+    /* Pairs with the compare-and-swap of the next thread that takes the slot. */
+    hemi_store32_release(&flight->owner, 0);
+}
+
+/* Acquiring loads keep the second look at `seq` behind them. */
+static void copy_members(const hemi_flight *from, hemi_flight *copy_p) {
+    copy_p->call = hemi_load32_acquire(&from->call);
+    copy_p->peer = (int32_t)hemi_load32_acquire((const uint32_t *)&from->peer);
+    copy_p->id = hemi_load32_acquire(&from->id);
+    copy_p->compare = hemi_load32_acquire(&from->compare);
+    copy_p->wanted = hemi_load64_acquire(&from->wanted);
+    copy_p->word = hemi_load64_acquire(&from->word);
+    copy_p->window = hemi_load64_acquire(&from->window);
+    copy_p->world = hemi_load64_acquire(&from->world);
+    copy_p->since_ns = hemi_load64_acquire(&from->since_ns);
+    copy_p->fingerprint = hemi_load64_acquire(&from->fingerprint);
+}
+
+bool hemi_flight_read(const hemi_arena *arena, uint32_t root_rank, uint32_t slot,
+                      hemi_flight *copy_p, uint64_t *seen_p) {
+    const hemi_flight *flight = &hemi_arena_rank(arena, root_rank)->flights[slot];
+    memset(copy_p, 0, sizeof *copy_p);
+    /* A rank that died in the middle of writing leaves an odd number behind: a few tries, then the
+     * half-written record is shown, since it is better than none. */
+    for (int i = 0; i < 1000; i++) {
+        uint32_t before = hemi_load32_acquire(&flight->seq);
+        copy_members(flight, copy_p);
+        if ((before & 1) == 0 && hemi_load32_relaxed(&flight->seq) == before)
+            break;
+    }
+    *seen_p = 0;
+    uint64_t word = copy_p->word;
+    if (word != 0 && word % sizeof(uint64_t) == 0 && word <= arena->total_bytes - sizeof(uint64_t))
+        *seen_p = hemi_load64_relaxed(hemi_arena_at(arena, word));
+    return copy_p->call != HEMI_CALL_NONE;
+}
+
+static const char *compare_text(uint32_t compare) {
+    static const char *const signs[] = {">=", "==", "!=", ">", ">=", "<", "<="};
+    return compare < sizeof signs / sizeof signs[0] ? signs[compare] : "?";
+}
+
+static const char *id_word(uint32_t call) {
+    switch (call) {
+    case HEMI_CALL_WAIT_SIGNAL:
+    case HEMI_CALL_WAIT_SIGNAL_FROM:
+    case HEMI_CALL_WAIT_SIGNAL_ANY:
+        return "signal";
+    case HEMI_CALL_WAIT_COUNTER:
+        return "counter";
+    case HEMI_CALL_BARRIER:
+    case HEMI_CALL_BARRIER_PEER:
+        return "barrier";
+    default:
+        return NULL;
+    }
+}
+
+void hemi_flight_describe(const hemi_flight *flight, uint64_t seen, uint64_t now_ns, char *text,
+                          size_t size) {
+    char what[64] = "";
+    char whom[48] = "";
+    char value[96] = "";
+    if (id_word(flight->call) != NULL)
+        snprintf(what, sizeof what, ", %s %u", id_word(flight->call), flight->id);
+    if (flight->peer >= 0)
+        snprintf(whom, sizeof whom, " from rank %d", flight->peer);
+    else
+        snprintf(whom, sizeof whom, " from all ranks");
+    if (flight->word != 0)
+        snprintf(value, sizeof value, ": is %" PRIu64 ", wants %s %" PRIu64, seen,
+                 compare_text(flight->compare), flight->wanted);
+    double seconds = now_ns > flight->since_ns ? (double)(now_ns - flight->since_ns) * 1e-9 : 0.0;
+    char place[48];
+    if (flight->window != 0)
+        snprintf(place, sizeof place, "world %" PRIu64 ", window %" PRIu64, flight->world,
+                 flight->window);
+    else
+        snprintf(place, sizeof place, "world %" PRIu64, flight->world);
+    snprintf(text, size, "%s: %s%s%s%s, for %.3f s", hemi_call_name(flight->call), place, what,
+             whom, value, seconds);
+}

@@ -1,0 +1,34 @@
+/*
+ * Who is dead.
+ *
+ * One monitor per machine decides it: the launcher, or a thread of one rank (core/monitor.c), or
+ * the function that runs thread ranks. Everybody else only reads.
+ */
+#ifndef HEMI_CORE_LIVENESS_H
+#define HEMI_CORE_LIVENESS_H
+
+#include "core/arena.h"
+
+/**
+ * Declare that a rank has ended, and wake everybody so that they see it.
+ *
+ * `exit_code` as a shell says it (128 + signal); 0 makes it EXITED, anything else DEAD. The first
+ * declaration stands. Returns whether this was the first.
+ */
+bool hemi_liveness_ended(const hemi_arena *arena, const hemi_platform *platform,
+                         uint32_t root_rank, int exit_code);
+
+/** Count the alarm up and wake every sleeper of every rank. For deaths, revokes and closes. */
+void hemi_liveness_alarm(const hemi_arena *arena, const hemi_platform *platform);
+
+/** Whether the rank can still do something for others: it is NEW or ALIVE. */
+static inline bool hemi_liveness_may_come(const hemi_arena *arena, uint32_t root_rank) {
+    /* Pairs with the release in hemi_liveness_ended: whoever sees the death sees all stores that
+     * the dead rank had made, because its process had ended before. */
+    return hemi_load32_acquire(&hemi_arena_rank(arena, root_rank)->state) <= HEMI_STATE_ALIVE;
+}
+
+/** "was killed by signal 9", "exited with code 3", "exited": what became of an ended rank. */
+void hemi_liveness_describe(const hemi_arena *arena, uint32_t root_rank, char *text, size_t size);
+
+#endif

@@ -1,0 +1,139 @@
+#include "core/root.h"
+
+#include "base/env.h"
+#include "core/heap.h"
+#include "core/monitor.h"
+#include "core/team.h"
+#include "core/topology.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Measured on two cores: about the time of two context switches, after which spinning loses. */
+#define SPIN_ALONE 4000
+#define SPIN_SHARED 40
+#define YIELD_ALONE_NS 50000
+#define YIELD_SHARED_NS 200000
+#define CACHE_BYTES (64ull << 20)
+
+/* What a rank says about its cores when it opens. */
+typedef struct cores_say {
+    uint32_t usable;
+    uint32_t first;
+} cores_say;
+
+static hem_status read_limits(hemi_root *root) {
+    uint64_t cache = CACHE_BYTES;
+    hem_status status = hemi_env_number("HEM_ARENA_CACHE", 0, UINT64_MAX, &cache);
+    root->cache_bytes = cache;
+    return status;
+}
+
+static void register_for_fences(hemi_root *root) {
+    uint64_t forced = 0;
+    const hemi_platform *platform = root->platform;
+    bool bad = hemi_env_number("HEM_FENCE", 0, 1, &forced) != HEM_OK || forced == 1 ||
+               !platform->membarrier_register(platform->ctx) ||
+               !platform->membarrier(platform->ctx);
+    if (bad)
+        /* Pairs with the acquire in hemi_root_open_world, after everybody has come. */
+        hemi_store32_release(&root->arena.head->fence, 1);
+}
+
+hem_status hemi_root_attach(hemi_arena *arena, const hemi_platform *platform, uint32_t rank,
+                            hemi_root **root_p) {
+    hemi_root *root = calloc(1, sizeof *root);
+    if (root == NULL) {
+        hemi_arena_unmap(arena);
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for a world");
+    }
+    root->arena = *arena;
+    root->platform = platform;
+    root->rank = rank;
+    root->refs = 1;
+    root->threads = arena->kind == HEMI_KIND_THREADS;
+    root->me = hemi_arena_rank(arena, rank);
+    hem_status status = read_limits(root);
+    if (status == HEM_OK)
+        status = hemi_heap_open(&root->arena, platform, rank);
+    if (status != HEM_OK) {
+        hemi_root_drop(root);
+        return status;
+    }
+    register_for_fences(root);
+    hemi_store32_relaxed(&root->me->pid, (uint32_t)getpid());
+    uint32_t fresh = HEMI_STATE_NEW;
+    hemi_cas32_acq_rel(&root->me->state, &fresh, HEMI_STATE_ALIVE);
+    *root_p = root;
+    return HEM_OK;
+}
+
+void hemi_root_hold(hemi_root *root) {
+    hemi_add32_relaxed(&root->refs, 1);
+}
+
+void hemi_root_drop(hemi_root *root) {
+    if (hemi_add32_acq_rel(&root->refs, UINT32_MAX) != 1)
+        return;
+    hemi_monitor_stop(root->monitor);
+    hemi_arena_unmap(&root->arena);
+    free(root);
+}
+
+static cores_say my_cores(void) {
+    cores_say say = {.usable = hemi_topology_usable()};
+    say.first = hemi_topology_first();
+    return say;
+}
+
+/* Whether more ranks than cores share this machine: by how many cores each may use. */
+static bool oversubscribed(hem_world *world) {
+    uint32_t widest = 0;
+    uint32_t distinct = 0;
+    uint64_t seen[16] = {0}; /* cores that single-core ranks are bound to */
+    for (uint32_t r = 0; r < world->size; r++) {
+        cores_say say;
+        hemi_team_heard(world, r, &say, sizeof say);
+        if (say.usable > widest)
+            widest = say.usable;
+        uint64_t bit = 1ull << (say.first % 64);
+        if (say.usable == 1 && say.first < 1024 && (seen[say.first / 64] & bit) == 0) {
+            seen[say.first / 64] |= bit;
+            distinct++;
+        }
+    }
+    return world->size > (widest > distinct ? widest : distinct);
+}
+
+static hem_status choose_waiting(hemi_root *root, bool crowded) {
+    uint64_t spin = crowded ? SPIN_SHARED : SPIN_ALONE;
+    uint64_t yield_us = (crowded ? YIELD_SHARED_NS : YIELD_ALONE_NS) / 1000;
+    hem_status status = hemi_env_number("HEM_SPIN", 0, 1u << 30, &spin);
+    if (status == HEM_OK)
+        status = hemi_env_number("HEM_YIELD_US", 0, 1u << 30, &yield_us);
+    root->spin = (uint32_t)spin;
+    root->yield_ns = yield_us * 1000;
+    return status;
+}
+
+hem_status hemi_root_open_world(hemi_root *root, int64_t timeout_ns, hem_world **world_p) {
+    hem_world *all = NULL;
+    /* Until it is known how crowded the machine is, yield early. */
+    hem_status status = choose_waiting(root, true);
+    if (status == HEM_OK)
+        status = hemi_world_make(root, root->arena.team_offset, root->rank, timeout_ns, &all);
+    if (status != HEM_OK)
+        return status;
+    cores_say cores = my_cores();
+    status = hemi_team_agree(all, HEMI_CALL_OPEN, HEM_OK, 0, &cores, sizeof cores, timeout_ns);
+    if (status == HEM_OK) {
+        root->fence = hemi_load32_acquire(&root->arena.head->fence) != 0;
+        status = choose_waiting(root, oversubscribed(all));
+    }
+    if (status == HEM_OK)
+        status = hemi_world_split(all, HEMI_CALL_OPEN, 0, (int)root->rank, world_p);
+    hemi_world_free(all);
+    return status;
+}

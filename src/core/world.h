@@ -1,0 +1,102 @@
+/* Inside of a world. */
+#ifndef HEMI_CORE_WORLD_H
+#define HEMI_CORE_WORLD_H
+
+#include "base/platform.h"
+#include "base/status.h"
+#include "core/arena.h"
+#include "core/liveness.h"
+
+#include <hem/world.h>
+
+struct hemi_monitor;
+
+/** What all worlds of one rank that share an arena have in common. */
+typedef struct hemi_root {
+    hemi_arena arena;
+    const hemi_platform *platform;
+    hemi_rank_block *me;
+    uint32_t rank; /**< root rank */
+    uint32_t refs; /**< worlds; atomic */
+    bool fence;    /**< signallers fence, since some rank cannot take part in membarrier */
+    bool threads;  /**< all ranks are threads of this process */
+    uint32_t spin; /**< polls before a wait yields */
+    uint64_t yield_ns;
+    uint64_t cache_bytes;
+    uint32_t worlds_lock;
+    struct hem_world *worlds;     /**< those that are open, newest first */
+    struct hemi_monitor *monitor; /**< NULL where the monitor is outside */
+} hemi_root;
+
+/** Something that lives in a world and must not touch it once it is closed. */
+typedef struct hemi_child {
+    struct hemi_child *next;
+    struct hemi_child **link;
+    /**
+     * The world goes: forget it, and free shared memory unless world->keep_memory. With `dead`, the
+     * whole rank has ended without closing, nobody will use the handle again, and it goes too.
+     */
+    void (*orphan)(struct hemi_child *child, bool dead);
+} hemi_child;
+
+struct hem_world {
+    hemi_root *root;
+    hem_world *next; /**< in root->worlds */
+    hem_world **link;
+    hemi_team *team;
+    hemi_cell *cells;
+    const uint32_t *members; /**< root rank of every rank; in shared memory, never changes */
+    uint32_t rank;
+    uint32_t size;
+    uint64_t id;
+    uint64_t team_offset;
+    int64_t timeout_ns;
+    /** The alarm count up to which no member of this world had died and nobody had revoked it. */
+    uint32_t alarm_seen;
+    uint32_t children_lock;
+    hemi_child *children;
+    bool keep_memory; /**< the world is closing, and some rank did not come */
+    uint64_t objects_made; /**< windows and such: their number names them to people */
+};
+
+/** HEM_FOREVER or not negative. @return HEM_OK or HEM_ERR_ARG. */
+hem_status hemi_check_timeout(int64_t timeout_ns, const char *call);
+
+void hemi_world_adopt(hem_world *world, hemi_child *child);
+void hemi_world_abandon(hem_world *world, hemi_child *child);
+
+/** Whether rank can still do something in this world: neither dead nor closed. */
+bool hemi_world_may_come(const hem_world *world, uint32_t rank);
+
+/** Record "rank 3 was killed by signal 9 (Killed)" and return HEM_ERR_PEER. */
+hem_status hemi_world_fail_peer(const hem_world *world, uint32_t rank, const char *call);
+
+/** Record that the world was revoked and return HEM_ERR_REVOKED. */
+hem_status hemi_world_fail_revoked(const hem_world *world, const char *call);
+
+/** The slow half of hemi_world_check_peer. */
+hem_status hemi_world_check_slowly(hem_world *world, uint32_t rank, const char *call);
+
+/** One load in the good case: is the world not revoked and `rank` alive? */
+static inline hem_status hemi_world_check_peer(hem_world *world, uint32_t rank, const char *call) {
+    uint32_t alarm = hemi_load32_acquire(&world->root->arena.head->alarm);
+    if (__builtin_expect(alarm == hemi_load32_relaxed(&world->alarm_seen), 1))
+        return HEM_OK;
+    return hemi_world_check_slowly(world, rank, call);
+}
+
+/**
+ * Make this rank's handle on a team. Checks the block. On failure nothing is kept; on success the
+ * root has one more reference.
+ */
+hem_status hemi_world_make(hemi_root *root, uint64_t team_offset, uint32_t rank,
+                           int64_t timeout_ns, hem_world **world_p);
+
+/** Free the handle and drop its reference to the root. Touches no shared memory of the team. */
+void hemi_world_free(hem_world *world);
+
+/** Split off the ranks with one's colour; `call` is what errors name. */
+hem_status hemi_world_split(hem_world *world, uint32_t call, int colour, int key,
+                            hem_world **world_p);
+
+#endif
