@@ -1,0 +1,125 @@
+#include "window/window.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+hem_status hemi_window_fail_rank(const hem_window *window, int rank, const char *call) {
+    return hemi_fail(HEM_ERR_RANGE, "%s: rank %d is not one of 0 to %u", call, rank,
+                     window->size - 1);
+}
+
+hem_status hemi_window_fail_range(const hemi_peer *peer, size_t offset, size_t n,
+                                  const char *call) {
+    return hemi_fail(HEM_ERR_RANGE,
+                     "%s: %zu bytes at offset %zu do not fit into the %" PRIu64
+                     " bytes that rank %u has in the window",
+                     call, n, offset, peer->data.bytes, peer->rank);
+}
+
+hem_status hemi_window_fail_id(const hem_window *window, uint32_t id, uint32_t ids,
+                               const char *what, const char *call) {
+    if (window->own_memory && what[0] == 's')
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "%s: a window over the caller's own memory carries no signals", call);
+    return hemi_fail(HEM_ERR_RANGE, "%s: %s %u is not one of the window's %u", call, what, id, ids);
+}
+
+hem_status hemi_window_fail_handle(const hem_window *window, const char *call) {
+    if (window == NULL)
+        return hemi_fail(HEM_ERR_ARG, "%s: the window is NULL", call);
+    return hemi_fail(HEM_ERR_CLOSED, "%s: the world of this window was closed", call);
+}
+
+static unsigned char *row_at(const hem_window *window, uint64_t control, uint32_t source) {
+    return (unsigned char *)hemi_arena_at(&window->root->arena, control) + window->layout.rows +
+           (uint64_t)source * window->layout.row_bytes;
+}
+
+static hem_status reserve(const hem_window *window, uint64_t offset, uint64_t bytes) {
+    uint64_t start = offset / HEMI_PAGE * HEMI_PAGE;
+    uint64_t end = (offset + bytes + HEMI_PAGE - 1) / HEMI_PAGE * HEMI_PAGE;
+    return hemi_arena_reserve(&window->root->arena, start, end - start);
+}
+
+static hem_status reserve_row(const hem_window *window, uint64_t control, uint32_t source) {
+    return reserve(window, control + window->layout.rows + source * window->layout.row_bytes,
+                   window->layout.row_bytes);
+}
+
+/* Tell the peer that this rank's row is worth looking at. */
+static hem_status enlist(const hem_window *window, uint64_t control) {
+    hemi_window_head *head = hemi_arena_at(&window->root->arena, control);
+    uint64_t list = control + window->layout.list;
+    uint32_t place = hemi_add32_acq_rel(&head->users, 1);
+    if (place >= window->size)
+        return hemi_fail(HEM_ERR_MISMATCH, "a peer's list of users has overflowed");
+    uint64_t entry = list + place * sizeof(uint32_t);
+    hem_status status = reserve(window, entry, sizeof(uint32_t));
+    if (status == HEM_OK)
+        /* Pairs with the acquire in the sum over peers. 0 means not filled in yet. */
+        hemi_store32_release(hemi_arena_at(&window->root->arena, entry), window->rank + 1);
+    return status;
+}
+
+static void point(const hem_window *window, hemi_peer *peer, unsigned char *out,
+                  unsigned char *in) {
+    const hemi_window_layout *layout = &window->layout;
+    peer->out = (hemi_line *)(void *)out;
+    peer->in = (hemi_line *)(void *)in;
+    peer->out_arrivals = (hemi_arrival *)(void *)(out + layout->row_arrivals);
+    peer->in_arrivals = (hemi_arrival *)(void *)(in + layout->row_arrivals);
+    peer->out_claims = (hemi_claim *)(void *)(out + layout->row_claims);
+    peer->in_claims = (hemi_claim *)(void *)(in + layout->row_claims);
+    peer->pairs = (hemi_barrier_state *)(void *)(in + layout->row_pairs);
+}
+
+static hem_status build(hem_window *window, uint32_t rank, hemi_peer *peer) {
+    uint64_t control = window->controls[rank];
+    uint64_t mine = window->controls[window->rank];
+    uint32_t root_rank = window->world->members[rank];
+    hemi_name data = ((hemi_window_head *)hemi_arena_at(&window->root->arena, control))->data;
+    hem_status status = hemi_region_attach(window->root, &data, root_rank, &peer->data);
+    if (status == HEM_OK)
+        status = reserve_row(window, control, window->rank);
+    if (status == HEM_OK)
+        status = reserve_row(window, mine, rank);
+    if (status == HEM_OK)
+        status = enlist(window, control);
+    if (status != HEM_OK)
+        return status;
+    peer->rank = rank;
+    peer->block = hemi_arena_rank(&window->root->arena, root_rank);
+    point(window, peer, row_at(window, control, window->rank), row_at(window, mine, rank));
+    return HEM_OK;
+}
+
+static hem_status open_locked(hem_window *window, uint32_t rank, hemi_peer **peer_p) {
+    if (window->peers[rank] != NULL) {
+        *peer_p = window->peers[rank];
+        return HEM_OK;
+    }
+    hemi_peer *peer = calloc(1, sizeof *peer + window->signals * sizeof(hemi_shadow));
+    if (peer == NULL)
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for the first use of rank %u", rank);
+    hem_status status = build(window, rank, peer);
+    if (status != HEM_OK) {
+        free(peer);
+        return status;
+    }
+    /* Pairs with the acquire in hemi_peer_find. */
+    __atomic_store_n(&window->peers[rank], peer, __ATOMIC_RELEASE);
+    *peer_p = peer;
+    return HEM_OK;
+}
+
+hem_status hemi_peer_open(hem_window *window, uint32_t rank, hemi_peer **peer_p) {
+    uint32_t unlocked = 0;
+    while (!hemi_cas32_acq_rel(&window->peers_lock, &unlocked, 1)) {
+        unlocked = 0;
+        window->root->platform->yield(window->root->platform->ctx);
+    }
+    hem_status status = open_locked(window, rank, peer_p);
+    /* Pairs with the compare-and-swap above. */
+    hemi_store32_release(&window->peers_lock, 0);
+    return status;
+}

@@ -1,0 +1,265 @@
+/* Waiting for signals. */
+#include "window/window.h"
+
+/* Polls before the general wait takes over: what a signal from a running peer needs at most. */
+#define POLLS 2000
+
+hem_status hemi_window_check_want(const hem_window *window, uint32_t id, hem_compare compare,
+                                  const char *call) {
+    if (__builtin_expect(id >= window->signals, 0))
+        return hemi_window_fail_id(window, id, window->signals, "signal", call);
+    if (__builtin_expect(compare < HEM_EQ || compare > HEM_LE, 0))
+        return hemi_fail(HEM_ERR_ARG, "%s: %d is no comparison", call, (int)compare);
+    return HEM_OK;
+}
+
+/* One peer. */
+typedef struct from_wait {
+    hem_window *window;
+    hemi_peer *peer;
+    uint32_t id;
+    hem_compare compare;
+    uint64_t value;
+} from_wait;
+
+static hem_status poll_from(void *arg) {
+    from_wait *w = arg;
+    /* Pairs with the release in hemi_line_signal. */
+    uint64_t seen = hemi_load64_acquire(&w->peer->in[w->id].value);
+    return hemi_compare_holds(seen, w->compare, w->value) ? HEM_OK : HEMI_AGAIN;
+}
+
+static hem_status doomed_from(void *arg) {
+    from_wait *w = arg;
+    if (hemi_world_may_come(w->window->world, w->peer->rank))
+        return HEM_OK;
+    return hemi_world_fail_peer(w->window->world, w->peer->rank, "hem_wait_signal_from");
+}
+
+static hem_status wait_from(from_wait *w, int64_t timeout_ns) {
+    hem_window *window = w->window;
+    hemi_wait_for wait = {
+        .poll = poll_from,
+        .doomed = doomed_from,
+        .arg = w,
+        .note = {.call = HEMI_CALL_WAIT_SIGNAL_FROM,
+                 .peer = (int32_t)window->world->members[w->peer->rank], .id = w->id,
+                 .compare = w->compare, .wanted = w->value, .word = &w->peer->in[w->id].value,
+                 .window = window->id, .world = window->world->id},
+    };
+    hem_status status = hemi_wait(window->world, &wait, timeout_ns);
+    if (status == HEM_ERR_TIMEOUT)
+        return hemi_fail(status,
+                         "hem_wait_signal_from: signal %u from rank %u is %llu and not what was "
+                         "waited for (%llu) after the time limit",
+                         w->id, w->peer->rank,
+                         (unsigned long long)hemi_load64_relaxed(&w->peer->in[w->id].value),
+                         (unsigned long long)w->value);
+    return status;
+}
+
+static hem_status begin_from(hem_window *window, int rank, uint32_t id, hem_compare compare,
+                             const char *call, hemi_peer **peer_p) {
+    hem_status status = hemi_peer_find(window, rank, call, peer_p);
+    if (status == HEM_OK)
+        status = hemi_window_check_want(window, id, compare, call);
+    if (status == HEM_OK)
+        status = hemi_window_check_revoked(window, call);
+    return status;
+}
+
+/* The common case in a loop of its own: no calls, no clock. */
+static inline bool spin_from(const hem_window *window, const uint64_t *word, hem_compare compare,
+                             uint64_t value) {
+    uint32_t polls = window->root->spin < POLLS ? window->root->spin : POLLS;
+    for (uint32_t i = 0; i <= polls; i++) {
+        uint64_t seen = hemi_load64_acquire(word);
+        if (compare == HEM_GE ? seen >= value : hemi_compare_holds(seen, compare, value))
+            return true;
+    }
+    return false;
+}
+
+hem_status hem_wait_signal_from(hem_window *window, int peer, uint32_t id, hem_compare compare,
+                                uint64_t value, int64_t timeout_ns) {
+    hemi_peer *p = NULL;
+    hem_status status = begin_from(window, peer, id, compare, "hem_wait_signal_from", &p);
+    if (status == HEM_OK && timeout_ns < HEM_FOREVER)
+        status = hemi_check_timeout(timeout_ns, "hem_wait_signal_from");
+    if (status != HEM_OK)
+        return status;
+    if (!spin_from(window, &p->in[id].value, compare, value)) {
+        from_wait w = {window, p, id, compare, value};
+        status = wait_from(&w, timeout_ns);
+    }
+    return status == HEM_OK ? hemi_peer_take(window, p, id) : status;
+}
+
+hem_status hem_test_signal_from(hem_window *window, int peer, uint32_t id, hem_compare compare,
+                                uint64_t value, bool *done_p) {
+    hemi_peer *p = NULL;
+    hem_status status = begin_from(window, peer, id, compare, "hem_test_signal_from", &p);
+    if (status == HEM_OK && done_p == NULL)
+        status = hemi_fail(HEM_ERR_ARG, "hem_test_signal_from: done_p is NULL");
+    if (status != HEM_OK)
+        return status;
+    from_wait w = {window, p, id, compare, value};
+    hem_status now = poll_from(&w);
+    if (now == HEMI_AGAIN) {
+        status = doomed_from(&w);
+        if (status != HEM_OK)
+            now = poll_from(&w); /* what came before the death counts */
+    }
+    if (now == HEM_OK)
+        status = hemi_peer_take(window, p, id);
+    if (status == HEM_OK)
+        *done_p = now == HEM_OK;
+    return status;
+}
+
+hem_status hem_read_signal_from(hem_window *window, int peer, uint32_t id, uint64_t *value_p) {
+    hemi_peer *p = NULL;
+    hem_status status = begin_from(window, peer, id, HEM_GE, "hem_read_signal_from", &p);
+    if (status == HEM_OK && value_p == NULL)
+        status = hemi_fail(HEM_ERR_ARG, "hem_read_signal_from: value_p is NULL");
+    if (status != HEM_OK)
+        return status;
+    uint64_t value = hemi_load64_acquire(&p->in[id].value);
+    status = hemi_peer_take(window, p, id);
+    if (status == HEM_OK)
+        *value_p = value;
+    return status;
+}
+
+/* The sum over all peers that have used this rank's rows. */
+typedef struct sum_wait {
+    hem_window *window;
+    uint32_t id;
+    hem_compare compare;
+    uint64_t value;
+    uint64_t seen;
+} sum_wait;
+
+static uint64_t sum_up(const hem_window *window, uint32_t id) {
+    const hemi_window_layout *layout = &window->layout;
+    const uint32_t *list = (const uint32_t *)(const void *)(window->control + layout->list);
+    uint32_t users = hemi_load32_acquire(&hemi_window_own_head(window)->users);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < users && i < window->size; i++) {
+        /* Pairs with the release in enlist(). */
+        uint32_t entry = hemi_load32_acquire(&list[i]);
+        if (entry == 0 || entry > window->size)
+            continue;
+        const unsigned char *row = window->control + layout->rows + (entry - 1) * layout->row_bytes;
+        sum += hemi_load64_acquire(&((const hemi_line *)(const void *)row)[id].value);
+    }
+    return sum;
+}
+
+static hem_status poll_sum(void *arg) {
+    sum_wait *w = arg;
+    w->seen = sum_up(w->window, w->id);
+    return hemi_compare_holds(w->seen, w->compare, w->value) ? HEM_OK : HEMI_AGAIN;
+}
+
+static hem_status doomed_sum(void *arg) {
+    sum_wait *w = arg;
+    hem_world *world = w->window->world;
+    uint32_t left = 0;
+    for (uint32_t r = 0; r < world->size; r++) {
+        if (!hemi_liveness_may_come(&world->root->arena, world->members[r]) &&
+            hemi_load32_acquire(&world->cells[r].closed) == 0)
+            return hemi_world_fail_peer(world, r, "hem_wait_signal");
+        /* Whoever has closed had done its part; the others may still do theirs. */
+        left += r == world->rank || hemi_world_may_come(world, r) ? 0 : 1;
+    }
+    if (left > 0 && left == world->size - 1)
+        return hemi_world_fail_peer(world, world->rank == 0 ? 1 : 0, "hem_wait_signal");
+    return HEM_OK;
+}
+
+/* Deliver what came with the signals of all peers. */
+static hem_status take_sum(hem_window *window, uint32_t id) {
+    const uint32_t *list =
+        (const uint32_t *)(const void *)(window->control + window->layout.list);
+    uint32_t users = hemi_load32_acquire(&hemi_window_own_head(window)->users);
+    hem_status status = HEM_OK;
+    for (uint32_t i = 0; i < users && i < window->size && status == HEM_OK; i++) {
+        uint32_t entry = hemi_load32_acquire(&list[i]);
+        hemi_peer *peer = NULL;
+        if (entry == 0 || entry > window->size)
+            continue;
+        status = hemi_peer_find(window, (int)entry - 1, "hem_wait_signal", &peer);
+        if (status == HEM_OK)
+            status = hemi_peer_take(window, peer, id);
+    }
+    return status;
+}
+
+static hem_status begin_sum(hem_window *window, uint32_t id, hem_compare compare,
+                            const char *call) {
+    hem_status status = hemi_window_check(window, call);
+    if (status == HEM_OK)
+        status = hemi_window_check_want(window, id, compare, call);
+    if (status == HEM_OK)
+        status = hemi_window_check_revoked(window, call);
+    return status;
+}
+
+hem_status hem_wait_signal(hem_window *window, uint32_t id, hem_compare compare, uint64_t value,
+                           int64_t timeout_ns) {
+    hem_status status = begin_sum(window, id, compare, "hem_wait_signal");
+    if (status == HEM_OK)
+        status = hemi_check_timeout(timeout_ns, "hem_wait_signal");
+    if (status != HEM_OK)
+        return status;
+    sum_wait w = {window, id, compare, value, 0};
+    hemi_wait_for wait = {
+        .poll = poll_sum,
+        .doomed = doomed_sum,
+        .arg = &w,
+        .note = {.call = HEMI_CALL_WAIT_SIGNAL, .peer = -1, .id = id, .compare = compare,
+                 .wanted = value, .window = window->id, .world = window->world->id},
+    };
+    status = hemi_wait(window->world, &wait, timeout_ns);
+    if (status == HEM_ERR_TIMEOUT)
+        return hemi_fail(status,
+                         "hem_wait_signal: the sum of signal %u is %llu and not what was waited "
+                         "for (%llu) after the time limit",
+                         id, (unsigned long long)w.seen, (unsigned long long)value);
+    return status == HEM_OK ? take_sum(window, id) : status;
+}
+
+hem_status hem_test_signal(hem_window *window, uint32_t id, hem_compare compare, uint64_t value,
+                           bool *done_p) {
+    hem_status status = begin_sum(window, id, compare, "hem_test_signal");
+    if (status == HEM_OK && done_p == NULL)
+        status = hemi_fail(HEM_ERR_ARG, "hem_test_signal: done_p is NULL");
+    if (status != HEM_OK)
+        return status;
+    sum_wait w = {window, id, compare, value, 0};
+    hem_status now = poll_sum(&w);
+    if (now == HEMI_AGAIN) {
+        status = doomed_sum(&w);
+        if (status != HEM_OK)
+            now = poll_sum(&w);
+    }
+    if (now == HEM_OK)
+        status = take_sum(window, id);
+    if (status == HEM_OK)
+        *done_p = now == HEM_OK;
+    return status;
+}
+
+hem_status hem_read_signal(hem_window *window, uint32_t id, uint64_t *value_p) {
+    hem_status status = begin_sum(window, id, HEM_GE, "hem_read_signal");
+    if (status == HEM_OK && value_p == NULL)
+        status = hemi_fail(HEM_ERR_ARG, "hem_read_signal: value_p is NULL");
+    if (status != HEM_OK)
+        return status;
+    uint64_t value = sum_up(window, id);
+    status = take_sum(window, id);
+    if (status == HEM_OK)
+        *value_p = value;
+    return status;
+}
