@@ -4,8 +4,8 @@
  * Row (source A, target B) lies in B's memory. It has one line per signal id, written by A alone,
  * and one claim per id, which B owns. Who writes what, in which order:
  *
- *   A, with a payload: payload, place; release ack; release seq = its number; look; release value.
- *   A, without:        release ack; look; release value.
+ *   A, with a payload: payload, place; look; release mark (seq = its number, ack); release value.
+ *   A, without:        look; release mark (ack); release value.
  *   B, after it saw `value`: acquire seq. If claim is one behind, compare-and-swap it to seq. Whoever
  *      wins moves the payload to its place in the window and then releases done = seq.
  *   A, when a payload must be in place without B's help (flush, or a put to the same place): the same
@@ -25,8 +25,7 @@
 #define HEMI_WINDOW_LINE_H
 
 #include "base/atomic.h"
-
-#include <string.h>
+#include "base/copy.h"
 
 /** What fits beside a signal. */
 #define HEMI_INLINE_MAX 32
@@ -35,14 +34,34 @@
 
 #define HEMI_PLACE_SHIFT 56
 
+/**
+ * The order of members lets a word of payload go out together with its place. The fewer stores a line
+ * takes, the smaller the chance that a polling reader fetches it half-written, which costs both sides
+ * a trip.
+ */
 typedef struct hemi_line {
     uint64_t value;
-    uint64_t look;
-    uint32_t seq; /**< payloads ever sent on this line */
-    uint32_t ack; /**< payloads that the writer has seen in place on the opposite line of this id */
+    uint64_t mark;  /**< see hemi_mark */
     uint64_t place; /**< length << 56 | offset in the window */
     uint8_t payload[HEMI_INLINE_MAX];
+    uint64_t look;
 } __attribute__((aligned(HEMI_LINE))) hemi_line;
+
+/**
+ * Two counts in one word: `seq`, the payloads ever sent on this line, and `ack`, the payloads that the
+ * writer has seen in place on the line of the same id in the opposite direction.
+ */
+static inline uint64_t hemi_mark(uint32_t seq, uint32_t ack) {
+    return (uint64_t)ack << 32 | seq;
+}
+
+static inline uint32_t hemi_mark_seq(uint64_t mark) {
+    return (uint32_t)mark;
+}
+
+static inline uint32_t hemi_mark_ack(uint64_t mark) {
+    return (uint32_t)(mark >> 32);
+}
 
 /** Owned by the target; changed by either side under the rules above. */
 typedef struct hemi_claim {
@@ -74,8 +93,8 @@ static inline bool hemi_line_known(hemi_shadow *shadow, const hemi_line *opposit
     uint32_t seq = hemi_load32_relaxed(&shadow->seq);
     if (seq == hemi_load32_relaxed(&shadow->known))
         return true;
-    /* Pairs with the release of ack below: the peer had done with the payload before. */
-    if (hemi_load32_acquire(&opposite->ack) != seq)
+    /* Pairs with the release of the mark below: the peer had done with the payload before. */
+    if (hemi_mark_ack(hemi_load64_acquire(&opposite->mark)) != seq)
         return false;
     hemi_store32_relaxed(&shadow->known, seq);
     return true;
@@ -91,36 +110,40 @@ static inline bool hemi_line_free(hemi_shadow *shadow, const hemi_line *opposite
     return done == hemi_load32_relaxed(&shadow->seq);
 }
 
-/** Source: write a payload, not yet the signal. The line must be free. */
-static inline void hemi_line_load(hemi_line *line, hemi_shadow *shadow, uint64_t offset,
-                                  const void *src, size_t n) {
-    uint64_t place = (uint64_t)n << HEMI_PLACE_SHIFT | offset;
-    uint32_t seq = hemi_load32_relaxed(&shadow->seq) + 1;
-    memcpy(line->payload, src, n);
-    line->place = place;
-    hemi_store64_relaxed(&shadow->place, place);
-    hemi_store32_relaxed(&shadow->seq, seq);
-    /* Pairs with the acquire in hemi_line_waiting. */
-    hemi_store32_release(&line->seq, seq);
-}
-
-/** Source: publish the signal. `done` is what this side has seen in place on the opposite line. */
+/**
+ * Source: publish the signal. `done` is what this side has seen in place on the opposite line.
+ *
+ * What only this side remembers is written first, so that the stores to the line follow each other.
+ */
 static inline void hemi_line_signal(hemi_line *line, hemi_shadow *shadow, uint32_t done,
                                     uint64_t look, uint64_t value) {
-    hemi_store32_release(&line->ack, done);
+    hemi_store64_relaxed(&shadow->value, value);
     if (__builtin_expect(look != shadow->look, 0)) {
         shadow->look = look;
         hemi_store64_relaxed(&line->look, look);
     }
-    hemi_store64_relaxed(&shadow->value, value);
+    /* Pairs with the acquires in hemi_line_waiting and hemi_line_known. */
+    hemi_store64_release(&line->mark, hemi_mark(hemi_load32_relaxed(&shadow->seq), done));
     /* Pairs with the acquire of whoever waits for the signal. */
     hemi_store64_release(&line->value, value);
+}
+
+/** Source: the same with a payload of 1 to 32 bytes. The line must be free. */
+static inline void hemi_line_send(hemi_line *line, hemi_shadow *shadow, uint64_t offset,
+                                  const void *src, size_t n, uint32_t done, uint64_t look,
+                                  uint64_t value) {
+    uint64_t place = (uint64_t)n << HEMI_PLACE_SHIFT | offset;
+    hemi_store64_relaxed(&shadow->place, place);
+    hemi_store32_relaxed(&shadow->seq, hemi_load32_relaxed(&shadow->seq) + 1);
+    line->place = place;
+    hemi_copy_short(line->payload, src, n);
+    hemi_line_signal(line, shadow, done, look, value);
 }
 
 /** Either side: a payload that is claimed by nobody? `seq_p` gets its number. */
 static inline bool hemi_line_waiting(const hemi_line *line, const hemi_claim *claim,
                                      uint32_t *seq_p) {
-    *seq_p = hemi_load32_acquire(&line->seq);
+    *seq_p = hemi_mark_seq(hemi_load64_acquire(&line->mark));
     return hemi_load32_relaxed(&claim->claim) != *seq_p;
 }
 
@@ -141,18 +164,25 @@ static inline bool hemi_line_move(const hemi_line *line, hemi_claim *claim, uint
                                   unsigned char *memory, uint64_t bytes) {
     uint64_t offset = hemi_place_offset(line->place);
     size_t n = hemi_place_length(line->place);
-    bool inside = n <= HEMI_INLINE_MAX && n <= bytes && offset <= bytes - n;
-    if (__builtin_expect(inside, 1)) {
-        /* One word is by far the most common, and a call would cost more than the copy. */
-        if (n == sizeof(uint64_t))
-            memcpy(memory + offset, line->payload, sizeof(uint64_t));
-        else
-            memcpy(memory + offset, line->payload, n);
-    }
+    bool inside = n - 1 < HEMI_INLINE_MAX && n <= bytes && offset <= bytes - n;
+    if (__builtin_expect(inside, 1))
+        hemi_copy_short(memory + offset, line->payload, n);
     HEMI_POINT();
     /* Pairs with the acquire of whoever waits for it to be in place. */
     hemi_store32_release(&claim->done, seq);
     return inside;
+}
+
+/**
+ * Target, after it saw the signal: deliver what waits in the line. False if that did not work out at
+ * once, because the other side is at it or the place does not exist.
+ */
+static inline bool hemi_line_take(const hemi_line *line, hemi_claim *claim, unsigned char *memory,
+                                  uint64_t bytes) {
+    uint32_t seq = 0;
+    if (hemi_line_waiting(line, claim, &seq))
+        return hemi_line_claim(claim, seq) && hemi_line_move(line, claim, seq, memory, bytes);
+    return hemi_line_in_place(claim, seq);
 }
 
 #endif

@@ -16,66 +16,100 @@ static void mark_inline(hemi_peer *peer, uint32_t id) {
         hemi_or64_relaxed(&peer->sent_inline, bit);
 }
 
-/* Store the slot and wake the peer. */
-static inline void publish(hem_window *window, hemi_peer *peer, uint32_t id, int op,
-                           uint64_t value) {
-    hemi_shadow *shadow = &peer->shadows[id];
+/* What a signal must tell the peer to look at: see `look` in window/line.h. */
+static uint64_t look_of(hemi_peer *peer, uint32_t id, int op) {
     /* A weak signal promises nothing, but takes back nothing that an earlier one has promised. */
-    uint64_t look = shadow->look;
-    if ((op & HEM_SIGNAL_WEAK) == 0) {
-        uint64_t own = id < HEMI_INLINE_IDS ? 1ull << id : 0;
-        bool others = (hemi_load64_relaxed(&peer->sent_inline) & ~own) != 0;
-        look = __builtin_expect(others, 0) ? hemi_peer_unsettled(peer, id) : 0;
-    }
-    if ((op & HEM_SIGNAL_ADD) != 0)
-        value += hemi_load64_relaxed(&shadow->value);
-    uint32_t done = hemi_load32_relaxed(&peer->in_claims[id].done);
-    hemi_line_signal(&peer->out[id], shadow, done, look, value);
-    hemi_wake(window->root, peer->block);
+    if ((op & HEM_SIGNAL_WEAK) != 0)
+        return peer->shadows[id].look;
+    uint64_t own = id < HEMI_INLINE_IDS ? 1ull << id : 0;
+    bool others = (hemi_load64_relaxed(&peer->sent_inline) & ~own) != 0;
+    return others ? hemi_peer_unsettled(peer, id) : 0;
 }
 
-/* Put the bytes: in the line where they are short and it is free, otherwise in place. */
-static inline hem_status carry(hem_window *window, hemi_peer *peer, size_t offset,
-                               const void *src, size_t n, uint32_t id) {
+/* Whether the bytes can go in the line: then nothing else of ours is on its way to their place. */
+static hem_status may_ride(hem_window *window, hemi_peer *peer, size_t offset, size_t n,
+                           uint32_t id, bool *ride_p) {
+    *ride_p = false;
+    /* To oneself there is no line to save, and nobody else to deliver. */
+    if (n == 0 || n > HEMI_INLINE_MAX || id >= HEMI_INLINE_IDS || peer->rank == window->rank)
+        return HEM_OK;
+    uint64_t others = hemi_load64_relaxed(&peer->sent_inline) & ~(1ull << id);
+    hem_status status = others == 0 ? HEM_OK : hemi_peer_settle(window, peer, offset, n);
+    if (status == HEM_OK)
+        *ride_p = hemi_line_free(&peer->shadows[id], &peer->in[id], &peer->out_claims[id]);
+    return status;
+}
+
+static hem_status put_first(hem_window *window, hemi_peer *peer, size_t offset, const void *src,
+                            size_t n) {
     if (n == 0)
         return HEM_OK;
-    hem_status status = HEM_OK;
-    /* To oneself there is no line to save, and nobody else to deliver. */
-    if (n <= HEMI_INLINE_MAX && id < HEMI_INLINE_IDS && peer->rank != window->rank) {
-        uint64_t others = hemi_load64_relaxed(&peer->sent_inline) & ~(1ull << id);
-        if (__builtin_expect(others != 0, 0))
-            status = hemi_peer_settle(window, peer, offset, n);
-        hemi_shadow *shadow = &peer->shadows[id];
-        if (status == HEM_OK &&
-            hemi_line_free(shadow, &peer->in[id], &peer->out_claims[id])) {
-            mark_inline(peer, id);
-            hemi_line_load(&peer->out[id], shadow, offset, src, n);
-            return HEM_OK;
-        }
-    }
-    if (status == HEM_OK)
-        status = hemi_peer_settle(window, peer, offset, n);
+    hem_status status = hemi_peer_settle(window, peer, offset, n);
     return status == HEM_OK ? hemi_region_put(&peer->data, offset, src, n) : status;
 }
 
-static inline hem_status put_signal(hem_window *window, int rank, size_t offset, const void *src,
-                                    size_t n, uint32_t id, int op, uint64_t value,
-                                    const char *call) {
+/* Put the bytes, in the line where they are short and it is free, otherwise in place; then signal. */
+static hem_status carry(hem_window *window, hemi_peer *peer, size_t offset, const void *src,
+                        size_t n, uint32_t id, int op, uint64_t value) {
+    bool ride = false;
+    hem_status status = may_ride(window, peer, offset, n, id, &ride);
+    if (status == HEM_OK && !ride)
+        status = put_first(window, peer, offset, src, n);
+    if (status != HEM_OK)
+        return status;
+    hemi_shadow *shadow = &peer->shadows[id];
+    uint32_t done = hemi_load32_relaxed(&peer->in_claims[id].done);
+    uint64_t look = look_of(peer, id, op);
+    if ((op & HEM_SIGNAL_ADD) != 0)
+        value += hemi_load64_relaxed(&shadow->value);
+    if (ride) {
+        mark_inline(peer, id);
+        hemi_line_send(&peer->out[id], shadow, offset, src, n, done, look, value);
+    } else {
+        hemi_line_signal(&peer->out[id], shadow, done, look, value);
+    }
+    hemi_wake(window->root, peer->block);
+    return HEM_OK;
+}
+
+static hem_status put_signal(hem_window *window, int rank, size_t offset, const void *src,
+                             size_t n, uint32_t id, int op, uint64_t value, const char *call) {
     hemi_peer *peer = NULL;
     hem_status status = hemi_peer_reach(window, rank, call, &peer);
     if (status == HEM_OK)
         status = check_signal(window, id, op, call);
     if (status == HEM_OK)
         status = hemi_peer_range(peer, offset, src, n, call);
-    if (status == HEM_OK)
-        status = carry(window, peer, offset, src, n, id);
-    if (status == HEM_OK)
-        publish(window, peer, id, op, value);
-    return status;
+    return status == HEM_OK ? carry(window, peer, offset, src, n, id, op, value) : status;
+}
+
+/*
+ * The common case without a call: a short payload, on the only id that carries payloads to this peer,
+ * whose line is known to be free. Everything else takes the way above.
+ */
+static inline bool put_signal_at_once(hem_window *window, int rank, size_t offset, const void *src,
+                                      size_t n, uint32_t id, uint64_t value) {
+    hemi_peer *peer = hemi_peer_ready(window, rank);
+    if (peer == NULL || id >= HEMI_INLINE_IDS || n - 1 >= HEMI_INLINE_MAX || src == NULL ||
+        n > peer->data.bytes || offset > peer->data.bytes - n)
+        return false;
+    /* Also says that the id exists and that the peer is not this rank. */
+    if (hemi_load64_relaxed(&peer->sent_inline) != 1ull << id)
+        return false;
+    hemi_shadow *shadow = &peer->shadows[id];
+    if (!hemi_line_known(shadow, &peer->in[id]))
+        return false;
+    uint32_t done = hemi_load32_relaxed(&peer->in_claims[id].done);
+    hemi_line_send(&peer->out[id], shadow, offset, src, n, done, 0,
+                   hemi_load64_relaxed(&shadow->value) + value);
+    hemi_wake(window->root, peer->block);
+    return true;
 }
 
 hem_status hem_put_signal(hem_window *window, int peer, size_t offset, const void *src, size_t n,
                           uint32_t id, uint64_t value) {
+    if (__builtin_expect(put_signal_at_once(window, peer, offset, src, n, id, value), 1))
+        return HEM_OK;
     return put_signal(window, peer, offset, src, n, id, HEM_SIGNAL_ADD, value, "hem_put_signal");
 }
 

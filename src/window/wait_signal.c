@@ -3,6 +3,12 @@
 
 /* Polls before the general wait takes over: what a signal from a running peer needs at most. */
 #define POLLS 2000
+/*
+ * Polls without a pause. Where the peer's core is near, the answer comes within these, and a pause
+ * would delay it; where it is far, the pause keeps loads from being started that the arriving line
+ * makes void (measured on two cores 210 ns apart: 257 ns without, 214 ns with).
+ */
+#define EAGER_POLLS 64
 
 hem_status hemi_window_check_want(const hem_window *window, uint32_t id, hem_compare compare,
                                   const char *call) {
@@ -76,23 +82,40 @@ static inline bool spin_from(const hem_window *window, const uint64_t *word, hem
         uint64_t seen = hemi_load64_acquire(word);
         if (compare == HEM_GE ? seen >= value : hemi_compare_holds(seen, compare, value))
             return true;
+        if (i >= EAGER_POLLS)
+            hemi_pause();
     }
     return false;
 }
 
-hem_status hem_wait_signal_from(hem_window *window, int peer, uint32_t id, hem_compare compare,
-                                uint64_t value, int64_t timeout_ns) {
-    hemi_peer *p = NULL;
-    hem_status status = begin_from(window, peer, id, compare, "hem_wait_signal_from", &p);
-    if (status == HEM_OK && timeout_ns < HEM_FOREVER)
+static hem_status wait_from_slowly(hem_window *window, int rank, uint32_t id, hem_compare compare,
+                                   uint64_t value, int64_t timeout_ns) {
+    hemi_peer *peer = NULL;
+    hem_status status = begin_from(window, rank, id, compare, "hem_wait_signal_from", &peer);
+    if (status == HEM_OK)
         status = hemi_check_timeout(timeout_ns, "hem_wait_signal_from");
     if (status != HEM_OK)
         return status;
-    if (!spin_from(window, &p->in[id].value, compare, value)) {
-        from_wait w = {window, p, id, compare, value};
-        status = wait_from(&w, timeout_ns);
+    from_wait w = {window, peer, id, compare, value};
+    status = wait_from(&w, timeout_ns);
+    return status == HEM_OK ? hemi_peer_take(window, peer, id) : status;
+}
+
+hem_status hem_wait_signal_from(hem_window *window, int peer, uint32_t id, hem_compare compare,
+                                uint64_t value, int64_t timeout_ns) {
+    hemi_peer *p = hemi_peer_ready(window, peer);
+    if (__builtin_expect(p != NULL && id < window->signals && timeout_ns >= HEM_FOREVER &&
+                             spin_from(window, &p->in[id].value, compare, value),
+                         1)) {
+        const hemi_line *line = &p->in[id];
+        if (__builtin_expect(hemi_load64_relaxed(&line->look) == 0 &&
+                                 hemi_line_take(line, &p->in_claims[id], window->memory,
+                                                window->bytes),
+                             1))
+            return HEM_OK;
+        return hemi_peer_take(window, p, id);
     }
-    return status == HEM_OK ? hemi_peer_take(window, p, id) : status;
+    return wait_from_slowly(window, peer, id, compare, value, timeout_ns);
 }
 
 hem_status hem_test_signal_from(hem_window *window, int peer, uint32_t id, hem_compare compare,

@@ -177,6 +177,22 @@ static inline hem_status hemi_peer_find(hem_window *window, int rank, const char
     return HEM_OK;
 }
 
+/**
+ * The peer, if nothing at all stands in the way of using it: the window and the world are open, the
+ * rank exists and was used before, nobody has died. Otherwise NULL, and the slow way finds out why.
+ */
+static inline hemi_peer *hemi_peer_ready(const hem_window *window, int rank) {
+    if (__builtin_expect(window == NULL || window->world == NULL ||
+                             (uint32_t)rank >= window->size,
+                         0))
+        return NULL;
+    const hem_world *world = window->world;
+    uint32_t alarm = hemi_load32_acquire(&window->root->arena.head->alarm);
+    if (__builtin_expect(alarm != hemi_load32_relaxed(&world->alarm_seen), 0))
+        return NULL;
+    return __atomic_load_n(&window->peers[rank], __ATOMIC_ACQUIRE);
+}
+
 /** Find a peer to do something to: it must be alive and the world not revoked. */
 static inline hem_status hemi_peer_reach(hem_window *window, int rank, const char *call,
                                          hemi_peer **peer_p) {
