@@ -67,22 +67,21 @@ hem_status hemi_peer_take(hem_window *window, hemi_peer *peer, uint32_t id) {
     return status;
 }
 
-/* The sending side of one line: put the last payload in place, if it is not. */
+/*
+ * The sending side of one line: put the last payload in place, if it is not. What counts is what the
+ * line itself says: another thread of this rank may be about to send on it.
+ */
 static hem_status force_line(hem_window *window, hemi_peer *peer, uint32_t id) {
-    hemi_shadow *shadow = &peer->shadows[id];
-    hemi_claim *claim = &peer->out_claims[id];
-    if (hemi_line_free(shadow, &peer->in[id], claim))
+    if (hemi_line_known(&peer->shadows[id], &peer->in[id]))
         return HEM_OK;
-    uint32_t seq = hemi_load32_relaxed(&shadow->seq);
-    hem_status status = HEM_OK;
-    if (hemi_line_claim(claim, seq))
-        status = move(&peer->out[id], claim, seq, peer->data.mapped, peer->data.bytes,
-                      window->rank);
-    else
-        status = await_done(window, peer, claim, seq, "hem_flush");
-    if (status == HEM_OK)
-        hemi_store32_relaxed(&shadow->known, seq);
-    return status;
+    hemi_line *line = &peer->out[id];
+    hemi_claim *claim = &peer->out_claims[id];
+    uint32_t seq = 0;
+    if (hemi_line_waiting(line, claim, &seq) && hemi_line_claim(claim, seq))
+        return move(line, claim, seq, peer->data.mapped, peer->data.bytes, window->rank);
+    if (hemi_line_in_place(claim, seq))
+        return HEM_OK;
+    return await_done(window, peer, claim, seq, "hem_flush");
 }
 
 static bool overlaps(uint64_t place, size_t offset, size_t n) {
