@@ -1,6 +1,8 @@
 /* Sending signals, with data or alone. */
 #include "window/window.h"
 
+#include <string.h>
+
 static hem_status check_signal(const hem_window *window, uint32_t id, int op, const char *call) {
     if (__builtin_expect(id >= window->signals, 0))
         return hemi_window_fail_id(window, id, window->signals, "signal", call);
@@ -84,24 +86,32 @@ static hem_status put_signal(hem_window *window, int rank, size_t offset, const 
 }
 
 /*
- * The common case without a call: a short payload, on the only id that carries payloads to this peer,
- * whose line is known to be free. Everything else takes the way above.
+ * The common cases without a detour: a short payload, on the only id that carries payloads to this
+ * peer, whose line is known to be free; or a long one, to a peer that gets no payloads in lines.
+ * Everything else takes the way above.
  */
 static inline bool put_signal_at_once(hem_window *window, int rank, size_t offset, const void *src,
                                       size_t n, uint32_t id, uint64_t value) {
     hemi_peer *peer = hemi_peer_ready(window, rank);
-    if (peer == NULL || id >= HEMI_INLINE_IDS || n - 1 >= HEMI_INLINE_MAX || src == NULL ||
-        n > peer->data.bytes || offset > peer->data.bytes - n)
+    if (peer == NULL || id >= window->signals || n > peer->data.bytes ||
+        offset > peer->data.bytes - n || src == NULL)
         return false;
-    /* Also says that the id exists and that the peer is not this rank. */
-    if (hemi_load64_relaxed(&peer->sent_inline) != 1ull << id)
-        return false;
+    uint64_t inlined = hemi_load64_relaxed(&peer->sent_inline);
     hemi_shadow *shadow = &peer->shadows[id];
-    if (!hemi_line_known(shadow, &peer->in[id]))
-        return false;
+    hemi_line *line = &peer->out[id];
     uint32_t done = hemi_load32_relaxed(&peer->in_claims[id].done);
-    hemi_line_send(&peer->out[id], shadow, offset, src, n, done, 0,
-                   hemi_load64_relaxed(&shadow->value) + value);
+    value += hemi_load64_relaxed(&shadow->value);
+    if (n - 1 < HEMI_INLINE_MAX) {
+        if (id >= HEMI_INLINE_IDS || inlined != 1ull << id ||
+            !hemi_line_known(shadow, &peer->in[id]))
+            return false;
+        hemi_line_send(line, shadow, offset, src, n, done, 0, value);
+    } else {
+        if (inlined != 0)
+            return false;
+        memcpy(peer->data.mapped + offset, src, n);
+        hemi_line_signal(line, shadow, done, 0, value);
+    }
     hemi_wake(window->root, peer->block);
     return true;
 }
