@@ -45,7 +45,7 @@ static hem_status choose_part(const hemi_arena_plan *plan, uint64_t *part_p) {
         part = machine_bytes();
     uint64_t limit = TOTAL_MAX;
     struct rlimit address_space;
-    if (getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur != RLIM_INFINITY)
+    if (getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur / 2 < limit)
         limit = address_space.rlim_cur / 2;
     uint64_t most = limit / plan->ranks / PART_ALIGN * PART_ALIGN;
     part = round_up(part, PART_ALIGN);
@@ -186,6 +186,8 @@ const char *hemi_arena_check(const hemi_arena_head *head, uint64_t file_bytes) {
         return "not an arena";
     if (head->version != HEMI_LAYOUT_VERSION)
         return "an arena of another version of Hem";
+    if (head->kind < HEMI_KIND_LAUNCHED || head->kind > HEMI_KIND_ALONE)
+        return "an arena of an unknown kind";
     if (head->ranks < 1 || head->ranks > HEMI_MAX_RANKS)
         return "an arena with an impossible number of ranks";
     if (head->total_bytes != file_bytes || head->total_bytes > 2 * TOTAL_MAX)
@@ -206,6 +208,10 @@ hem_status hemi_arena_map(int fd, bool writable, hemi_arena *arena_p) {
     struct stat file;
     if (fstat(fd, &file) != 0)
         return hemi_fail_errno(errno, "descriptor %d is not shared memory", fd);
+    /* Otherwise a peer could make it shorter under our feet. */
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+        return hemi_fail(HEM_ERR_ARG, "descriptor %d is not sealed shared memory", fd);
     hemi_arena_head head;
     if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head)
         return hemi_fail(HEM_ERR_ARG, "descriptor %d is not an arena", fd);
@@ -264,7 +270,7 @@ bool hemi_arena_in_part(const hemi_arena *arena, uint32_t root_rank, uint64_t of
                         uint64_t bytes) {
     if (root_rank >= arena->ranks)
         return false;
-    uint64_t start = hemi_arena_part(arena, root_rank);
-    return offset >= start && bytes <= arena->part_bytes &&
-           offset - start <= arena->part_bytes - bytes;
+    uint64_t start = hemi_arena_part(arena, root_rank) + HEMI_HEAP_META;
+    uint64_t most = arena->part_bytes - HEMI_HEAP_META;
+    return offset >= start && bytes <= most && offset - start <= most - bytes;
 }

@@ -76,7 +76,7 @@ static inline uint64_t hemi_arena_part(const hemi_arena *arena, uint32_t root_ra
     return arena->parts_offset + (uint64_t)root_rank * arena->part_bytes;
 }
 
-/** Whether [offset, offset + bytes) lies inside the part of `root_rank`. */
+/** Whether [offset, offset + bytes) lies inside of what the heap of `root_rank` can give out. */
 bool hemi_arena_in_part(const hemi_arena *arena, uint32_t root_rank, uint64_t offset,
                         uint64_t bytes);
 

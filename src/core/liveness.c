@@ -18,7 +18,8 @@ void hemi_liveness_alarm(const hemi_arena *arena, const hemi_platform *platform)
 bool hemi_liveness_ended(const hemi_arena *arena, const hemi_platform *platform,
                          uint32_t root_rank, int exit_code) {
     hemi_rank_block *block = hemi_arena_rank(arena, root_rank);
-    if (hemi_load32_acquire(&block->state) > HEMI_STATE_ALIVE)
+    uint32_t first = 0;
+    if (!hemi_cas32_acq_rel(&block->ending, &first, 1))
         return false;
     block->exit_code = exit_code;
     block->death_ns = platform->now(platform->ctx);

@@ -6,35 +6,37 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Well within the 50 ms in which a death must be known. */
+#define RETRY_NS 10000000
+
 struct hemi_monitor {
     hemi_root *root;
     pthread_t thread;
     int stop_fd;
-    int lock_fd; /* an open file description of our own, so that the lock is ours alone */
 };
 
 /*
- * Sleep until the lock on the arena's first byte is ours; that makes the monitor.
+ * Sleep until the lock on the arena's first byte is ours; that makes the monitor. hemi_monitor_stop
+ * ends the sleep by cancelling the thread, which holds nothing here.
  *
- * hemi_monitor_stop ends the sleep by cancelling the thread. That is safe in exactly this place,
- * which holds nothing: a lock that was granted meanwhile goes when its descriptor is closed.
+ * A lock that belongs to the process, not to the open file: a child that the process has forked
+ * must not keep it. The kernel may suspect a deadlock where the processes of two worlds wait for
+ * each other's locks; it is none, and trying again is right.
  */
-static bool become_monitor(int fd) {
+static bool become_monitor(const hemi_root *root) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
     int old = 0;
-    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
-    long result = 0;
-    do {
-        result = syscall(SYS_fcntl, fd, F_OFD_SETLKW, &lock);
-    } while (result != 0 && errno == EINTR);
+    int result = 0;
+    while ((result = fcntl(root->arena.fd, F_SETLKW, &lock)) != 0 && (errno == EINTR || errno == EDEADLK))
+        if (errno == EDEADLK)
+            root->platform->nap(root->platform->ctx, RETRY_NS);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
     return result == 0;
 }
@@ -95,15 +97,9 @@ static void *run(void *arg) {
     hemi_monitor *monitor = arg;
     int old = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-    if (become_monitor(monitor->lock_fd))
+    if (become_monitor(monitor->root))
         be_monitor(monitor);
     return NULL;
-}
-
-static int open_again(int fd) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return open(path, O_RDWR | O_CLOEXEC);
 }
 
 static int start_thread(hemi_monitor *monitor) {
@@ -123,13 +119,10 @@ hem_status hemi_monitor_start(hemi_root *root, hemi_monitor **monitor_p) {
         return hemi_fail(HEM_ERR_MEMORY, "no memory for the monitor");
     monitor->root = root;
     monitor->stop_fd = eventfd(0, EFD_CLOEXEC);
-    monitor->lock_fd = open_again(root->arena.fd);
-    int error = monitor->stop_fd < 0 || monitor->lock_fd < 0 ? errno : start_thread(monitor);
+    int error = monitor->stop_fd < 0 ? errno : start_thread(monitor);
     if (error != 0) {
         if (monitor->stop_fd >= 0)
             close(monitor->stop_fd);
-        if (monitor->lock_fd >= 0)
-            close(monitor->lock_fd);
         free(monitor);
         return hemi_fail_errno(error, "cannot start the thread that watches for dead ranks");
     }
@@ -146,6 +139,5 @@ void hemi_monitor_stop(hemi_monitor *monitor) {
     pthread_cancel(monitor->thread);
     pthread_join(monitor->thread, NULL);
     close(monitor->stop_fd);
-    close(monitor->lock_fd);
     free(monitor);
 }

@@ -37,9 +37,11 @@ static void register_for_fences(hemi_root *root) {
     bool bad = hemi_env_number("HEM_FENCE", 0, 1, &forced) != HEM_OK || forced == 1 ||
                !platform->membarrier_register(platform->ctx) ||
                !platform->membarrier(platform->ctx);
-    if (bad)
-        /* Pairs with the acquire in hemi_root_open_world, after everybody has come. */
+    if (bad) {
+        root->fence = true;
+        /* Pairs with the acquire in open_over_all, after everybody has come. */
         hemi_store32_release(&root->arena.head->fence, 1);
+    }
 }
 
 hem_status hemi_root_attach(hemi_arena *arena, const hemi_platform *platform, uint32_t rank,
@@ -118,22 +120,37 @@ static hem_status choose_waiting(hemi_root *root, bool crowded) {
     return status;
 }
 
-hem_status hemi_root_open_world(hemi_root *root, int64_t timeout_ns, hem_world **world_p) {
+/* Agree on how to wait, then split a team of its own off the team of all. */
+static hem_status open_over_all(hem_world *all, hem_world **world_p) {
+    hemi_root *root = all->root;
+    cores_say cores = my_cores();
+    hem_status status = hemi_team_agree(all, HEMI_CALL_OPEN, HEM_OK, 0, &cores, sizeof cores,
+                                        all->timeout_ns);
+    if (status == HEM_OK) {
+        root->all_fence = hemi_load32_acquire(&root->arena.head->fence) != 0;
+        root->fence = root->all_fence;
+        status = choose_waiting(root, oversubscribed(all));
+    }
+    if (status != HEM_OK)
+        return status;
+    return hemi_world_split(all, HEMI_CALL_OPEN, 0, (int)root->rank, world_p);
+}
+
+hem_status hemi_root_open_world(hemi_root *root, int64_t open_ns, int64_t timeout_ns,
+                                hem_world **world_p) {
     hem_world *all = NULL;
     /* Until it is known how crowded the machine is, yield early. */
     hem_status status = choose_waiting(root, true);
     if (status == HEM_OK)
-        status = hemi_world_make(root, root->arena.team_offset, root->rank, timeout_ns, &all);
+        status = hemi_world_make(root, root->arena.team_offset, root->rank, open_ns, &all);
     if (status != HEM_OK)
         return status;
-    cores_say cores = my_cores();
-    status = hemi_team_agree(all, HEMI_CALL_OPEN, HEM_OK, 0, &cores, sizeof cores, timeout_ns);
-    if (status == HEM_OK) {
-        root->fence = hemi_load32_acquire(&root->arena.head->fence) != 0;
-        status = choose_waiting(root, oversubscribed(all));
-    }
-    if (status == HEM_OK)
-        status = hemi_world_split(all, HEMI_CALL_OPEN, 0, (int)root->rank, world_p);
+    hem_world *world = NULL;
+    status = open_over_all(all, &world);
     hemi_world_free(all);
-    return status;
+    if (status != HEM_OK)
+        return status;
+    world->timeout_ns = timeout_ns;
+    *world_p = world;
+    return HEM_OK;
 }

@@ -24,8 +24,10 @@ void hemi_root_bury(hemi_root *root);
  * The world of all ranks of the arena, made over the root team.
  *
  * Every rank of the arena calls it; it agrees on limits for waiting and on fences, then splits a
- * fresh team off, so that each opening has its own.
+ * fresh team off, so that each opening has its own. `open_ns` limits each step of that; the world's
+ * own limit is `timeout_ns`.
  */
-hem_status hemi_root_open_world(hemi_root *root, int64_t timeout_ns, hem_world **world_p);
+hem_status hemi_root_open_world(hemi_root *root, int64_t open_ns, int64_t timeout_ns,
+                                hem_world **world_p);
 
 #endif

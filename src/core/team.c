@@ -108,6 +108,14 @@ static hem_status explain(const hem_world *world, uint32_t call, uint64_t word) 
     return hemi_fail(HEM_ERR_TIMEOUT, "%s: rank %u did not come in time", name, rank);
 }
 
+/* Rank `ahead` went on without this one. If somebody has died, then for that reason. */
+static hem_status fail_left_behind(const hem_world *world, uint32_t ahead, const char *call) {
+    for (uint32_t r = 0; r < world->size; r++)
+        if (!hemi_world_may_come(world, r))
+            return hemi_world_fail_peer(world, r, call);
+    return hemi_fail(HEM_ERR_TIMEOUT, "%s: rank %u has given up waiting for this one", call, ahead);
+}
+
 /* All have spoken: does it fit together? Everybody computes the same from the same blobs. */
 static hem_status judge(const hem_world *world, const hemi_say *mine) {
     hemi_say first;
@@ -119,8 +127,7 @@ static hem_status judge(const hem_world *world, const hemi_say *mine) {
         hear(world, r, &say);
         if (hemi_load64_acquire(&world->cells[r].seq) > world->cells[world->rank].seq + 1)
             /* It has waited for us in vain since, and its blob may hold something newer. */
-            return hemi_fail(HEM_ERR_TIMEOUT, "%s: rank %u has given up waiting for this one",
-                             hemi_call_name(mine->call), r);
+            return fail_left_behind(world, r, hemi_call_name(mine->call));
         if (say.call != first.call)
             return hemi_fail(HEM_ERR_MISMATCH, "rank %u called %s where rank 0 called %s", r,
                              hemi_call_name(say.call), hemi_call_name(first.call));
@@ -238,6 +245,8 @@ hem_status hemi_team_meet(hem_world *world, uint32_t call, uint64_t tag, int64_t
     hem_status status = hemi_wait(world, &wait, timeout_ns);
     if (status == HEM_ERR_TIMEOUT)
         return hemi_fail(status, "%s: rank %u did not come in time", hemi_call_name(call), m.next);
+    if (status == HEM_OK && m.mixed && is_revoked(world))
+        return hemi_world_fail_revoked(world, hemi_call_name(call));
     if (status == HEM_OK && m.mixed)
         return hemi_fail(HEM_ERR_MISMATCH, "%s: not all ranks gave up the same thing",
                          hemi_call_name(call));

@@ -1,6 +1,6 @@
 #include "core/wait.h"
 
-/* Where membarrier fails although it was registered, a sleeper looks again this often. */
+/* A sleeper that cannot make the others fence looks again this often. */
 #define NAP_NS 1000000
 
 void hemi_wake_sleepers(const hemi_root *root, hemi_rank_block *block) {
@@ -46,7 +46,7 @@ static hem_status sleep_once(hem_world *world, const hemi_wait_for *wait, uint64
     uint32_t bell = hemi_load32_acquire(&root->me->doorbell);
     hemi_add32_seq_cst(&root->me->sleepers, 1);
     int64_t most = INT64_MAX;
-    if (!root->fence && !platform->membarrier(platform->ctx))
+    if (!root->all_fence && (root->fence || !platform->membarrier(platform->ctx)))
         most = NAP_NS;
     hem_status status = look(world, wait);
     uint64_t now = platform->now(platform->ctx);

@@ -48,7 +48,14 @@ bool hemi_world_may_come(const hem_world *world, uint32_t rank) {
            hemi_load32_acquire(&world->cells[rank].closed) == 0;
 }
 
+void hemi_world_distrust(const hem_world *world) {
+    uint32_t *seen = (uint32_t *)(uintptr_t)&world->alarm_seen;
+    hemi_store32_relaxed(seen, hemi_load32_acquire(&world->root->arena.head->alarm) - 1);
+}
+
 hem_status hemi_world_fail_peer(const hem_world *world, uint32_t rank, const char *call) {
+    /* The word of a death comes before the alarm: whoever has heard it must not put to the dead. */
+    hemi_world_distrust(world);
     char what[96] = "has closed this world";
     if (!hemi_liveness_may_come(&world->root->arena, world->members[rank]))
         hemi_liveness_describe(&world->root->arena, world->members[rank], what, sizeof what);
@@ -56,6 +63,7 @@ hem_status hemi_world_fail_peer(const hem_world *world, uint32_t rank, const cha
 }
 
 hem_status hemi_world_fail_revoked(const hem_world *world, const char *call) {
+    hemi_world_distrust(world);
     return hemi_fail(HEM_ERR_REVOKED, "%s: world %llu was revoked", call,
                      (unsigned long long)world->id);
 }

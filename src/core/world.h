@@ -18,7 +18,8 @@ typedef struct hemi_root {
     hemi_rank_block *me;
     uint32_t rank; /**< root rank */
     uint32_t refs; /**< worlds; atomic */
-    bool fence;    /**< signallers fence, since some rank cannot take part in membarrier */
+    bool fence;    /**< this process fences when it signals: membarrier does not reach it, or not all */
+    bool all_fence; /**< every rank does, so that sleepers need no membarrier */
     bool threads;  /**< all ranks are threads of this process */
     uint32_t spin; /**< polls before a wait yields */
     uint64_t yield_ns;
@@ -61,6 +62,9 @@ struct hem_world {
 
 /** HEM_FOREVER or not negative. @return HEM_OK or HEM_ERR_ARG. */
 hem_status hemi_check_timeout(int64_t timeout_ns, const char *call);
+
+/** See the comment at hemi_world_check_peer: look properly next time. */
+void hemi_world_distrust(const hem_world *world);
 
 void hemi_world_adopt(hem_world *world, hemi_child *child);
 void hemi_world_abandon(hem_world *world, hemi_child *child);

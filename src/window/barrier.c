@@ -153,15 +153,30 @@ static hem_status poll_rounds(void *arg) {
     return HEM_OK;
 }
 
+/*
+ * A rank that has gone is no loss if it had done its part: entered, in the flat form; left, in the
+ * rounds, where others depend on it until then. Its own memory says so, and stays where it is as
+ * long as this rank has neither destroyed the window nor closed the world.
+ */
+static bool done_its_part(const barrier_wait *w, uint32_t rank) {
+    const hem_window *window = w->window;
+    if (rank == window->rank)
+        return false;
+    if (is_flat(window))
+        return heard(&window->peers[rank]->in_arrivals[w->id], w->state->arrived);
+    const unsigned char *control = hemi_arena_at(&window->root->arena, window->controls[rank]);
+    const hemi_barrier_state *theirs =
+        (const hemi_barrier_state *)(const void *)(control + window->layout.states);
+    return hemi_load64_acquire(&theirs[w->id].passed) >= w->state->arrived;
+}
+
 static hem_status doomed_barrier(void *arg) {
     barrier_wait *w = arg;
     hem_window *window = w->window;
     for (uint32_t r = 0; r < window->size; r++) {
         if (hemi_world_may_come(window->world, r))
             continue;
-        /* In the flat form, a rank that had entered before it went is no loss. */
-        if (is_flat(window) && r != window->rank &&
-            heard(&window->peers[r]->in_arrivals[w->id], w->state->arrived))
+        if (done_its_part(w, r))
             continue;
         return hemi_world_fail_peer(window->world, r, "hem_barrier");
     }
@@ -177,15 +192,15 @@ static void where_barrier(void *arg, hemi_flight_note *note) {
 }
 
 /* Everybody has entered: deliver what they named, and count. */
-static hem_status leave(barrier_wait *w) {
+static hem_status leave(barrier_wait *w, int64_t limit_ns) {
     hem_window *window = w->window;
-    w->state->passed = w->state->arrived;
+    hemi_store64_release(&w->state->passed, w->state->arrived);
     hem_status status = HEM_OK;
     for (uint32_t r = 0; is_flat(window) && r < window->size && status == HEM_OK; r++) {
         hemi_peer *peer = window->peers[r];
         uint64_t look = r == window->rank ? 0 : hemi_load64_relaxed(&peer->in_arrivals[w->id].look);
         if (__builtin_expect(look != 0, 0))
-            status = hemi_peer_take_set(window, peer, look);
+            status = hemi_peer_take_set(window, peer, look, limit_ns);
     }
     return status;
 }
@@ -208,7 +223,7 @@ static hem_status wait_barrier(hem_window *window, uint32_t id, int64_t timeout_
     if (status == HEM_ERR_TIMEOUT)
         return hemi_fail(status, "hem_barrier: rank %u has not entered barrier %u in time", w.next,
                          id);
-    return status == HEM_OK ? leave(&w) : status;
+    return status == HEM_OK ? leave(&w, timeout_ns) : status;
 }
 
 hem_status hem_barrier_arrive(hem_window *window, uint32_t id) {
@@ -239,7 +254,7 @@ hem_status hem_barrier_test(hem_window *window, uint32_t id, bool *done_p) {
         return not_entered(id, "hem_barrier_test");
     hem_status now = is_flat(window) ? poll_flat(&w) : poll_rounds(&w);
     if (now == HEM_OK)
-        now = leave(&w);
+        now = leave(&w, window->timeout_ns);
     else if (now == HEMI_AGAIN)
         status = doomed_barrier(&w);
     if (status == HEM_OK && now < 0)
@@ -301,10 +316,10 @@ static hem_status doomed_pair(void *arg) {
     return hemi_world_fail_peer(w->window->world, w->peer->rank, "hem_barrier_peer");
 }
 
-static hem_status leave_pair(pair_wait *w) {
+static hem_status leave_pair(pair_wait *w, int64_t limit_ns) {
     w->state->passed = w->state->arrived;
     uint64_t look = hemi_load64_relaxed(&w->arrival->look);
-    return look == 0 ? HEM_OK : hemi_peer_take_set(w->window, w->peer, look);
+    return look == 0 ? HEM_OK : hemi_peer_take_set(w->window, w->peer, look, limit_ns);
 }
 
 static hem_status wait_pair(pair_wait *w, uint32_t id, int64_t timeout_ns) {
@@ -322,7 +337,7 @@ static hem_status wait_pair(pair_wait *w, uint32_t id, int64_t timeout_ns) {
     if (status == HEM_ERR_TIMEOUT)
         return hemi_fail(status, "hem_barrier_peer: rank %u has not entered barrier %u in time",
                          w->peer->rank, id);
-    return status == HEM_OK ? leave_pair(w) : status;
+    return status == HEM_OK ? leave_pair(w, timeout_ns) : status;
 }
 
 hem_status hem_barrier_peer(hem_window *window, int peer, uint32_t id, int64_t timeout_ns) {
@@ -364,7 +379,7 @@ hem_status hem_barrier_peer_test(hem_window *window, int peer, uint32_t id, bool
         return not_entered(id, "hem_barrier_peer_test");
     bool done = poll_pair(&w) == HEM_OK;
     if (done)
-        status = leave_pair(&w);
+        status = leave_pair(&w, window->timeout_ns);
     else
         status = doomed_pair(&w);
     if (status == HEM_OK)

@@ -69,6 +69,8 @@ static hem_status check_limits(hem_window_options *o) {
         return hemi_fail(HEM_ERR_RANGE, "%zu bytes end beyond all memory", o->bytes);
     if (o->signals == 0 && o->memory == NULL)
         o->signals = SIGNALS_DEFAULT;
+    if (o->align == 0)
+        o->align = HEMI_LINE;
     if (o->barriers == 0)
         o->barriers = BARRIERS_DEFAULT;
     if (o->counters == 0)
@@ -98,11 +100,12 @@ static hem_status read_options(hem_window *window, const hem_window_options *opt
     window->bytes = o->bytes;
     if (status == HEM_OK)
         status = hemi_buffers_place(o, &window->buffers, &window->bytes);
+    if (window->buffers != NULL)
+        window->buffer_count = o->buffer_count;
     if (status == HEM_OK && o->memory == NULL)
         status = check_size(window->world, window->bytes);
     if (status != HEM_OK)
         return status;
-    window->buffer_count = o->buffer_count;
     window->own_memory = o->memory != NULL;
     window->memory = o->memory;
     window->signals = o->signals;

@@ -7,15 +7,15 @@
 
 /* Wait until the other side, which has claimed payload `seq`, has moved it. */
 static hem_status await_done(hem_window *window, const hemi_peer *peer, const hemi_claim *claim,
-                             uint32_t seq, const char *call) {
+                             uint32_t seq, int64_t limit_ns) {
     const hemi_platform *platform = window->root->platform;
     uint64_t start = platform->now(platform->ctx);
     for (uint64_t i = 0; !hemi_line_in_place(claim, seq); i++) {
         if (!hemi_liveness_may_come(&window->root->arena, window->world->members[peer->rank]))
-            return hemi_world_fail_peer(window->world, peer->rank, call);
-        if (window->timeout_ns >= 0 &&
-            platform->now(platform->ctx) - start > (uint64_t)window->timeout_ns)
-            return hemi_fail(HEM_ERR_TIMEOUT, "%s: rank %u is in the middle of a delivery", call,
+            return hemi_line_in_place(claim, seq) ? HEM_OK : HEM_ERR_PEER;
+        if (limit_ns >= 0 && platform->now(platform->ctx) - start >= (uint64_t)limit_ns)
+            return hemi_fail(HEM_ERR_TIMEOUT,
+                             "rank %u was stopped while it moved a payload that came with a signal",
                              peer->rank);
         if (i < YIELDS)
             platform->yield(platform->ctx);
@@ -34,7 +34,7 @@ static hem_status move(const hemi_line *line, hemi_claim *claim, uint32_t seq,
 }
 
 /* The receiving side of one line. */
-static hem_status take_line(hem_window *window, hemi_peer *peer, uint32_t id) {
+static hem_status take_line(hem_window *window, hemi_peer *peer, uint32_t id, int64_t limit_ns) {
     hemi_line *line = &peer->in[id];
     hemi_claim *claim = &peer->in_claims[id];
     uint32_t seq = 0;
@@ -42,28 +42,29 @@ static hem_status take_line(hem_window *window, hemi_peer *peer, uint32_t id) {
         return move(line, claim, seq, window->memory, window->bytes, peer->rank);
     if (hemi_line_in_place(claim, seq))
         return HEM_OK;
-    hem_status status = await_done(window, peer, claim, seq, "a wait for a signal");
+    hem_status status = await_done(window, peer, claim, seq, limit_ns);
     if (status != HEM_ERR_PEER)
         return status;
     /* The sender died while it had the claim. It writes no more, so finishing is ours. */
     return move(line, claim, seq, window->memory, window->bytes, peer->rank);
 }
 
-hem_status hemi_peer_take_set(hem_window *window, hemi_peer *peer, uint64_t look) {
+hem_status hemi_peer_take_set(hem_window *window, hemi_peer *peer, uint64_t look,
+                              int64_t limit_ns) {
     hem_status status = HEM_OK;
     for (; look != 0 && status == HEM_OK; look &= look - 1) {
         uint32_t id = (uint32_t)__builtin_ctzll(look);
         if (id < window->signals)
-            status = take_line(window, peer, id);
+            status = take_line(window, peer, id, limit_ns);
     }
     return status;
 }
 
-hem_status hemi_peer_take(hem_window *window, hemi_peer *peer, uint32_t id) {
-    hem_status status = take_line(window, peer, id);
+hem_status hemi_peer_take(hem_window *window, hemi_peer *peer, uint32_t id, int64_t limit_ns) {
+    hem_status status = take_line(window, peer, id, limit_ns);
     uint64_t look = hemi_load64_relaxed(&peer->in[id].look);
     if (__builtin_expect(look != 0, 0) && status == HEM_OK)
-        status = hemi_peer_take_set(window, peer, look);
+        status = hemi_peer_take_set(window, peer, look, limit_ns);
     return status;
 }
 
@@ -81,7 +82,9 @@ static hem_status force_line(hem_window *window, hemi_peer *peer, uint32_t id) {
         return move(line, claim, seq, peer->data.mapped, peer->data.bytes, window->rank);
     if (hemi_line_in_place(claim, seq))
         return HEM_OK;
-    return await_done(window, peer, claim, seq, "hem_flush");
+    hem_status status = await_done(window, peer, claim, seq, window->timeout_ns);
+    return status == HEM_ERR_PEER ? hemi_world_fail_peer(window->world, peer->rank, "hem_flush")
+                                  : status;
 }
 
 static bool overlaps(uint64_t place, size_t offset, size_t n) {

@@ -159,14 +159,20 @@ static inline bool hemi_line_claim(hemi_claim *claim, uint32_t seq) {
     return hemi_cas32_acq_rel(&claim->claim, &before, seq);
 }
 
+/** Whether a place, which the peer has written, is one in a window of `bytes` bytes. */
+static inline bool hemi_place_inside(uint64_t place, uint64_t bytes) {
+    size_t n = hemi_place_length(place);
+    return n - 1 < HEMI_INLINE_MAX && n <= bytes && hemi_place_offset(place) <= bytes - n;
+}
+
 /** Whoever has claimed it: move it. False if its place is not inside of `bytes`. */
 static inline bool hemi_line_move(const hemi_line *line, hemi_claim *claim, uint32_t seq,
                                   unsigned char *memory, uint64_t bytes) {
-    uint64_t offset = hemi_place_offset(line->place);
-    size_t n = hemi_place_length(line->place);
-    bool inside = n - 1 < HEMI_INLINE_MAX && n <= bytes && offset <= bytes - n;
+    uint64_t place = line->place;
+    bool inside = hemi_place_inside(place, bytes);
     if (__builtin_expect(inside, 1))
-        hemi_copy_short(memory + offset, line->payload, n);
+        hemi_copy_short(memory + hemi_place_offset(place), line->payload,
+                        hemi_place_length(place));
     HEMI_POINT();
     /* Pairs with the acquire of whoever waits for it to be in place. */
     hemi_store32_release(&claim->done, seq);
@@ -181,7 +187,8 @@ static inline bool hemi_line_take(const hemi_line *line, hemi_claim *claim, unsi
                                   uint64_t bytes) {
     uint32_t seq = 0;
     if (hemi_line_waiting(line, claim, &seq))
-        return hemi_line_claim(claim, seq) && hemi_line_move(line, claim, seq, memory, bytes);
+        return hemi_place_inside(line->place, bytes) && hemi_line_claim(claim, seq) &&
+               hemi_line_move(line, claim, seq, memory, bytes);
     return hemi_line_in_place(claim, seq);
 }
 

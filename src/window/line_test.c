@@ -184,7 +184,8 @@ static void a_signal_carries_value_look_and_ack(void **state) {
  */
 typedef struct game {
     wire *wire;
-    uint64_t read; /* messages that the receiver has read */
+    bool short_way; /* of delivery, which does not tell who has moved a payload */
+    uint64_t read;  /* messages that the receiver has read */
     uint64_t loaded;
     uint64_t moved_by_sender;
     uint64_t moved_by_receiver;
@@ -245,6 +246,9 @@ static void *sender(void *arg) {
 static void take(game *g) {
     wire *w = g->wire;
     uint32_t seq = 0;
+    if (g->short_way &&
+        hemi_line_take(&w->line, &w->claim, (unsigned char *)w->memory, sizeof w->memory))
+        return;
     if (hemi_line_waiting(&w->line, &w->claim, &seq))
         move_claimed(w, seq, &g->moved_by_receiver);
     await_in_place(w, seq);
@@ -274,21 +278,35 @@ static void *receiver(void *arg) {
     return NULL;
 }
 
+static void play(game *g) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, sender, g), 0);
+    receiver(g);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_null(g->wrong);
+    take(g); /* the last one may have come when the receiver had left */
+    assert_int_equal(g->wire->claim.claim, g->wire->shadow.seq);
+    assert_int_equal(g->wire->claim.done, g->wire->shadow.seq);
+    assert_true(g->loaded > MESSAGES / 100 && g->moved_by_sender > 0);
+}
+
 static void each_payload_moves_exactly_once(void **state) {
     game g = {.wire = fresh(UINT32_MAX - MESSAGES / 4)}; /* so that the counts wrap on the way */
-    pthread_t thread;
 
     (void)state;
-    assert_int_equal(pthread_create(&thread, NULL, sender, &g), 0);
-    receiver(&g);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    play(&g);
     print_message("%u messages, %llu in the line, moved by sender %llu, by receiver %llu\n",
                   MESSAGES, (unsigned long long)g.loaded, (unsigned long long)g.moved_by_sender,
                   (unsigned long long)g.moved_by_receiver);
-    assert_null(g.wrong);
-    take(&g); /* the last one may have come when the receiver had left */
     assert_int_equal(g.moved_by_sender + g.moved_by_receiver, g.loaded);
-    assert_true(g.loaded > MESSAGES / 100 && g.moved_by_sender > 0 && g.moved_by_receiver > 0);
+    assert_true(g.moved_by_receiver > 0);
+}
+
+static void the_short_way_is_as_good(void **state) {
+    game g = {.wire = fresh(0), .short_way = true};
+
+    (void)state;
+    play(&g);
 }
 
 int main(void) {
@@ -301,6 +319,7 @@ int main(void) {
         cmocka_unit_test(a_place_outside_is_not_written),
         cmocka_unit_test(a_signal_carries_value_look_and_ack),
         cmocka_unit_test(each_payload_moves_exactly_once),
+        cmocka_unit_test(the_short_way_is_as_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,9 +63,10 @@ static hem_status begin(hem_window *window, const hem_signal_want *wants, size_t
     return status == HEM_OK ? hemi_window_check_revoked(window, call) : status;
 }
 
-static hem_status take(any_wait *w) {
+static hem_status take(any_wait *w, int64_t limit_ns) {
     const hem_signal_want *want = &w->wants[w->which];
-    return hemi_peer_take(w->window, w->window->peers[want->peer], want->id);
+    return hemi_peer_take(w->window, w->window->peers[want->peer], want->id,
+                          limit_ns);
 }
 
 hem_status hem_wait_signal_any(hem_window *window, const hem_signal_want *wants, size_t count,
@@ -89,7 +90,7 @@ hem_status hem_wait_signal_any(hem_window *window, const hem_signal_want *wants,
     if (status == HEM_ERR_TIMEOUT)
         return hemi_fail(status, "hem_wait_signal_any: none of %zu came in time", count);
     if (status == HEM_OK)
-        status = take(&w);
+        status = take(&w, timeout_ns);
     if (status == HEM_OK || status == HEM_ERR_PEER)
         *which_p = w.which;
     return status;
@@ -109,10 +110,8 @@ hem_status hem_test_signal_any(hem_window *window, const hem_signal_want *wants,
             now = poll_any(&w); /* what came before the death counts */
     }
     if (now == HEM_OK)
-        status = take(&w);
-    if (status == HEM_OK || status == HEM_ERR_PEER)
+        status = take(&w, 0);
+    if ((status == HEM_OK && now == HEM_OK) || status == HEM_ERR_PEER)
         *which_p = w.which;
-    if (status == HEM_OK)
-        *done_p = now == HEM_OK;
-    return status;
+    return hemi_tell_done(status, now == HEM_OK, done_p);
 }

@@ -161,6 +161,17 @@ static inline bool hemi_compare_holds(uint64_t seen, hem_compare compare, uint64
     return false;
 }
 
+/** The answer of a test: what holds but is still being delivered does not hold yet. */
+static inline hem_status hemi_tell_done(hem_status status, bool holds, bool *done_p) {
+    if (holds && status == HEM_ERR_TIMEOUT) {
+        *done_p = false;
+        return HEM_OK;
+    }
+    if (status == HEM_OK)
+        *done_p = holds;
+    return status;
+}
+
 /** Find a peer, opening it on first use. Alive or not. */
 static inline hem_status hemi_peer_find(hem_window *window, int rank, const char *call,
                                         hemi_peer **peer_p) {
@@ -232,10 +243,16 @@ hem_status hemi_peer_settle_all(hem_window *window, hemi_peer *peer);
 /** The ids whose payload may not be in place yet, as far as local memory tells; without `but`. */
 uint64_t hemi_peer_unsettled(hemi_peer *peer, uint32_t but);
 
-/** Deliver what waits in line `id` of a peer, and what its `look` names. */
-hem_status hemi_peer_take(hem_window *window, hemi_peer *peer, uint32_t id);
+/**
+ * Deliver what waits in line `id` of a peer, and what its `look` names.
+ *
+ * HEM_ERR_TIMEOUT if the peer is in the middle of moving it itself and does not get done within
+ * `limit_ns`; HEM_ERR_MISMATCH if its place does not exist.
+ */
+hem_status hemi_peer_take(hem_window *window, hemi_peer *peer, uint32_t id, int64_t limit_ns);
 
-/** Deliver the ids of a `look` set. */
-hem_status hemi_peer_take_set(hem_window *window, hemi_peer *peer, uint64_t look);
+/** The same for the ids of a `look` set. */
+hem_status hemi_peer_take_set(hem_window *window, hemi_peer *peer, uint64_t look,
+                              int64_t limit_ns);
 
 #endif

@@ -193,7 +193,8 @@ hem_status hemi_open_callback(const hem_world_options *options, hem_world **worl
     if (options->size > 1)
         status = hemi_monitor_start(root, &root->monitor);
     if (status == HEM_OK)
-        status = hemi_root_open_world(root, timeout, world_p);
+        /* Twice the limit: rank 0 may have spent one on handing the arena out. */
+        status = hemi_root_open_world(root, timeout < 0 ? timeout : 2 * timeout, timeout, world_p);
     hemi_root_drop(root);
     return status;
 }

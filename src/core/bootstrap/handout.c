@@ -87,10 +87,18 @@ void hemi_handout_close(hemi_handout *handout) {
     free(handout);
 }
 
+/* Wait for something to read; signals do not shorten it. */
 static int wait_readable(int fd, int64_t limit_ns) {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    int64_t ms = limit_ns / 1000000;
-    return poll(&p, 1, limit_ns < 0 ? -1 : ms > INT32_MAX ? INT32_MAX : (int)ms);
+    const hemi_platform *platform = hemi_platform_real();
+    uint64_t start = platform->now(platform->ctx);
+    for (;;) {
+        int64_t left = limit_ns - (int64_t)(platform->now(platform->ctx) - start);
+        int64_t ms = (left < 0 ? 0 : left + 999999) / 1000000;
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int ready = poll(&p, 1, limit_ns < 0 ? -1 : ms > INT32_MAX ? INT32_MAX : (int)ms);
+        if (ready >= 0 || errno != EINTR)
+            return ready;
+    }
 }
 
 static bool send_descriptor(int to, int fd) {

@@ -18,7 +18,7 @@ hem_status hemi_open_launched(const hemi_launch_info *info, int64_t timeout_ns,
         return status;
     status = hemi_control_send_hello(info->control_fd, info->rank);
     if (status == HEM_OK)
-        status = hemi_root_open_world(root, timeout_ns, world_p);
+        status = hemi_root_open_world(root, timeout_ns, timeout_ns, world_p);
     hemi_root_drop(root);
     return status;
 }

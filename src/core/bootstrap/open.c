@@ -31,7 +31,7 @@ hem_status hemi_open_alone(const hem_world_options *options, hem_world **world_p
     status = hemi_root_attach(&arena, hemi_platform_real(), 0, &root);
     if (status != HEM_OK)
         return status;
-    status = hemi_root_open_world(root, timeout, world_p);
+    status = hemi_root_open_world(root, timeout, timeout, world_p);
     hemi_root_drop(root);
     return status;
 }

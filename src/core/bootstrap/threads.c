@@ -50,7 +50,7 @@ static void *rank_thread(void *arg) {
     hem_world *world = NULL;
     hem_status status = hemi_root_attach(&arena, c->platform, t->rank, &root);
     if (status == HEM_OK)
-        status = hemi_root_open_world(root, c->timeout_ns, &world);
+        status = hemi_root_open_world(root, c->timeout_ns, c->timeout_ns, &world);
     if (status != HEM_OK)
         remember(t, status);
     else
