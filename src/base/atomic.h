@@ -49,7 +49,7 @@
         HEMI_POINT();                                                                              \
         return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);                                  \
     }                                                                                              \
-    /* A read-modify-write that is also a full fence, on every machine. */                         \
+    /* On x86 also a full fence; elsewhere hemi_fence_seq_cst makes it one. */                     \
     static inline uint##bits##_t hemi_add##bits##_seq_cst(uint##bits##_t *word,                    \
                                                           uint##bits##_t value) {                  \
         HEMI_POINT();                                                                              \

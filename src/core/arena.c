@@ -32,6 +32,15 @@ static uint64_t machine_bytes(void) {
     return (uint64_t)pages * (uint64_t)page;
 }
 
+/* Where the parts begin: behind the head, the rank blocks and the team of all. */
+static uint64_t team_offset(uint32_t ranks) {
+    return HEMI_PAGE + (uint64_t)ranks * sizeof(hemi_rank_block);
+}
+
+static uint64_t parts_offset(uint32_t ranks) {
+    return round_up(team_offset(ranks) + hemi_team_bytes(ranks), PART_ALIGN);
+}
+
 /* How much address space one part gets: what was asked for, or the machine's memory within limits. */
 static hem_status choose_part(const hemi_arena_plan *plan, uint64_t *part_p) {
     uint64_t part = plan->part_bytes;
@@ -44,9 +53,16 @@ static hem_status choose_part(const hemi_arena_plan *plan, uint64_t *part_p) {
     if (!asked)
         part = machine_bytes();
     uint64_t limit = TOTAL_MAX;
-    struct rlimit address_space;
-    if (getrlimit(RLIMIT_AS, &address_space) == 0 && address_space.rlim_cur / 2 < limit)
-        limit = address_space.rlim_cur / 2;
+    const char *whose = "RLIMIT_AS, ulimit -v";
+    struct rlimit bound;
+    if (getrlimit(RLIMIT_AS, &bound) == 0 && bound.rlim_cur / 2 < limit)
+        limit = bound.rlim_cur / 2;
+    /* Shared memory is a file to the kernel, and one that is too large ends the process. */
+    if (getrlimit(RLIMIT_FSIZE, &bound) == 0 && bound.rlim_cur < limit) {
+        uint64_t before = parts_offset(plan->ranks);
+        limit = bound.rlim_cur > before ? bound.rlim_cur - before : 0;
+        whose = "RLIMIT_FSIZE, ulimit -f";
+    }
     uint64_t most = limit / plan->ranks / PART_ALIGN * PART_ALIGN;
     part = round_up(part, PART_ALIGN);
     if (part > most && !asked)
@@ -54,9 +70,10 @@ static hem_status choose_part(const hemi_arena_plan *plan, uint64_t *part_p) {
     if (part > most || part < PART_MIN)
         return hemi_fail(HEM_ERR_LIMIT,
                          "%u ranks with %" PRIu64 " MiB of address space each do not fit: at most "
-                         "%" PRIu64 " MiB are allowed in all (RLIMIT_AS, ulimit -v), and each needs "
-                         "%u MiB; raise the limit or set HEM_ARENA_SIZE",
-                         plan->ranks, (asked ? part : PART_MIN) >> 20, limit >> 20, PART_MIN >> 20);
+                         "%" PRIu64 " MiB are allowed in all (%s), and each needs %u MiB; raise the "
+                         "limit or set HEM_ARENA_SIZE",
+                         plan->ranks, (asked ? part : PART_MIN) >> 20, limit >> 20, whose,
+                         PART_MIN >> 20);
     *part_p = part;
     return HEM_OK;
 }
@@ -69,8 +86,8 @@ static void lay_out(hemi_arena_head *head, const hemi_arena_plan *plan, uint64_t
     head->ranks = plan->ranks;
     head->maker_pid = (uint32_t)getpid();
     head->ranks_offset = HEMI_PAGE;
-    head->team_offset = head->ranks_offset + (uint64_t)plan->ranks * sizeof(hemi_rank_block);
-    head->parts_offset = round_up(head->team_offset + hemi_team_bytes(plan->ranks), PART_ALIGN);
+    head->team_offset = team_offset(plan->ranks);
+    head->parts_offset = parts_offset(plan->ranks);
     head->part_bytes = part;
     head->reserve_bytes = round_up(plan->reserve_bytes, HEMI_PAGE);
     if (head->reserve_bytes > part / 2)
@@ -193,8 +210,8 @@ const char *hemi_arena_check(const hemi_arena_head *head, uint64_t file_bytes) {
     if (head->total_bytes != file_bytes || head->total_bytes > 2 * TOTAL_MAX)
         return "an arena whose length is not what it says";
     if (head->ranks_offset != HEMI_PAGE ||
-        head->team_offset != HEMI_PAGE + (uint64_t)head->ranks * sizeof(hemi_rank_block) ||
-        head->parts_offset != round_up(head->team_offset + hemi_team_bytes(head->ranks), PART_ALIGN))
+        head->team_offset != team_offset(head->ranks) ||
+        head->parts_offset != parts_offset(head->ranks))
         return "an arena whose blocks lie in the wrong place";
     if (head->part_bytes < PART_MIN || head->part_bytes % PART_ALIGN != 0 ||
         head->part_bytes > TOTAL_MAX / head->ranks ||

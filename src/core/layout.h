@@ -111,6 +111,7 @@ typedef struct hemi_rank_block {
 typedef struct hemi_cell {
     uint64_t seq;    /**< number of the last step that this member has published */
     uint64_t shrink; /**< number of the last hem_world_shrink that it has entered */
+    uint64_t heard;  /**< number of the last step with whose blobs it is done */
     uint64_t meet;   /**< number of the last hemi_team_meet that it has entered */
     uint64_t meet_tags[2]; /**< what for, by number % 2 */
     uint32_t closed; /**< it has called hem_world_close */

@@ -40,6 +40,9 @@ void hemi_liveness_describe(const hemi_arena *arena, uint32_t root_rank, char *t
     else if (block->exit_code > 128 && block->exit_code < 128 + 65)
         snprintf(text, size, "was killed by signal %d (%s)", block->exit_code - 128,
                  strsignal(block->exit_code - 128));
+    else if (arena->kind == HEMI_KIND_CALLBACK)
+        /* How it ended is known to its parent, which is not ours to ask. */
+        snprintf(text, size, "has died");
     else if (arena->kind == HEMI_KIND_THREADS)
         snprintf(text, size, "returned without closing its world");
     else

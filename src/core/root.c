@@ -28,14 +28,16 @@ static hem_status read_limits(hemi_root *root) {
     uint64_t cache = CACHE_BYTES;
     hem_status status = hemi_env_number("HEM_ARENA_CACHE", 0, UINT64_MAX, &cache);
     root->cache_bytes = cache;
+    uint64_t fence = 0;
+    if (status == HEM_OK)
+        status = hemi_env_number("HEM_FENCE", 0, 1, &fence);
+    root->fence = fence == 1;
     return status;
 }
 
 static void register_for_fences(hemi_root *root) {
-    uint64_t forced = 0;
     const hemi_platform *platform = root->platform;
-    bool bad = hemi_env_number("HEM_FENCE", 0, 1, &forced) != HEM_OK || forced == 1 ||
-               !platform->membarrier_register(platform->ctx) ||
+    bool bad = root->fence || !platform->membarrier_register(platform->ctx) ||
                !platform->membarrier(platform->ctx);
     if (bad) {
         root->fence = true;
@@ -130,6 +132,7 @@ static hem_status open_over_all(hem_world *all, hem_world **world_p) {
         root->all_fence = hemi_load32_acquire(&root->arena.head->fence) != 0;
         root->fence = root->all_fence;
         status = choose_waiting(root, oversubscribed(all));
+        hemi_team_done(all);
     }
     if (status != HEM_OK)
         return status;

@@ -103,6 +103,7 @@ static hem_status place_group(hem_world *world, uint32_t call, const group *g, h
     hem_world *made = NULL;
     if (status == HEM_OK && g->count > 0) {
         hemi_team_heard(world, g->leader, &place, sizeof place);
+        hemi_team_done(world);
         status = hemi_world_make(world->root, place.offset, g->mine, world->timeout_ns, &made);
     } else if (status != HEM_OK) {
         free_team(world, mine.offset);
@@ -134,6 +135,7 @@ hem_status hemi_world_split(hem_world *world, uint32_t call, int colour, int key
     group g = {0};
     if (colour != HEM_NO_COLOUR)
         status = gather_group(world, colour, &g);
+    hemi_team_done(world);
     hem_world *made = NULL;
     status = place_group(world, call, &g, status, &made);
     free(g.ranks);
@@ -151,8 +153,9 @@ hem_status hem_world_split(hem_world *world, int colour, int key, hem_world **wo
 /*
  * Shrink. Every survivor raises its cell's shrink number to k and waits until every member has done
  * so or is dead. Whoever sees that first makes a team of those who came and offers it by one
- * compare-and-swap on the old team's word; the others take the team that won. A member that dies
- * after it came is a dead member of the new world, which can be shrunk again.
+ * compare-and-swap on the old team's word; the others take the team that won. Whoever gives up offers
+ * that, in the same word, so that all agree. A member that dies after it came is a dead member of the
+ * new world, which can be shrunk again.
  */
 typedef struct shrink_wait {
     hem_world *world;
@@ -163,6 +166,9 @@ typedef struct shrink_wait {
 
 #define OFFER_SHIFT 48
 #define OFFER_MASK ((1ull << OFFER_SHIFT) - 1)
+/* Instead of a page: nobody came in time, or there was no memory. No team lies there. */
+#define OFFER_LATE 0
+#define OFFER_NO_MEMORY 1
 
 static hem_status poll_shrink(void *arg) {
     shrink_wait *s = arg;
@@ -188,6 +194,22 @@ static void where_shrink(void *arg, hemi_flight_note *note) {
     note->word = &s->world->cells[s->next].shrink;
 }
 
+/* Offer a page, or a reason. False if another offer holds; s->offer is the one that does. */
+static bool offer(shrink_wait *s, uint64_t page) {
+    uint64_t *word = &s->world->team->shrunk[s->number % 4];
+    uint64_t mine = (s->number & 0xffff) << OFFER_SHIFT | page;
+    uint64_t seen = hemi_load64_acquire(word);
+    do {
+        if (seen >> OFFER_SHIFT == (s->number & 0xffff)) {
+            s->offer = seen;
+            return false;
+        }
+    } while (!hemi_cas64_acq_rel(word, &seen, mine));
+    s->offer = mine;
+    hemi_team_wake(s->world);
+    return true;
+}
+
 /* Make a team of those who came and try to have it accepted. */
 static hem_status offer_team(shrink_wait *s) {
     hem_world *world = s->world;
@@ -204,18 +226,8 @@ static hem_status offer_team(shrink_wait *s) {
     free(ranks);
     if (status != HEM_OK)
         return status;
-    uint64_t *word = &world->team->shrunk[s->number % 4];
-    uint64_t mine = (s->number & 0xffff) << OFFER_SHIFT | offset / HEMI_PAGE;
-    uint64_t seen = hemi_load64_acquire(word);
-    do {
-        if (seen >> OFFER_SHIFT == (s->number & 0xffff)) {
-            free_team(world, offset);
-            s->offer = seen;
-            return HEM_OK;
-        }
-    } while (!hemi_cas64_acq_rel(word, &seen, mine));
-    s->offer = mine;
-    hemi_team_wake(world);
+    if (!offer(s, offset / HEMI_PAGE))
+        free_team(world, offset);
     return HEM_OK;
 }
 
@@ -252,11 +264,18 @@ hem_status hem_world_shrink(hem_world *world, hem_world **world_p) {
     };
     hem_status status = hemi_wait(world, &wait, world->timeout_ns);
     if (status == HEM_ERR_TIMEOUT)
-        return hemi_fail(status, "hem_world_shrink: rank %u is alive but did not come in time",
-                         s.next);
-    if (status == HEM_OK && s.offer == 0)
-        status = offer_team(&s);
-    if (status != HEM_OK)
+        offer(&s, OFFER_LATE);
+    else if (status == HEM_OK && s.offer == 0 && offer_team(&s) != HEM_OK)
+        offer(&s, OFFER_NO_MEMORY);
+    else if (status != HEM_OK)
         return status;
-    return take_place(world, (s.offer & OFFER_MASK) * HEMI_PAGE, world_p);
+    switch (s.offer & OFFER_MASK) {
+    case OFFER_LATE:
+        return hemi_fail(HEM_ERR_TIMEOUT,
+                         "hem_world_shrink: rank %u is alive but did not come in time", s.next);
+    case OFFER_NO_MEMORY:
+        return hemi_fail(HEM_ERR_MEMORY, "hem_world_shrink: no memory for the new world");
+    default:
+        return take_place(world, (s.offer & OFFER_MASK) * HEMI_PAGE, world_p);
+    }
 }

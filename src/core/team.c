@@ -77,6 +77,34 @@ static void where_step(void *arg, hemi_flight_note *note) {
     note->word = &s->world->cells[s->next].seq;
 }
 
+/* Before step e is written over e - 2: whoever may still be reading that one, and is alive. */
+static hem_status poll_readers(void *arg) {
+    step *s = arg;
+    for (; s->next < s->world->size; s->next++) {
+        const hemi_cell *cell = &s->world->cells[s->next];
+        uint64_t seq = hemi_load64_acquire(&cell->seq);
+        /* Pairs with the release in hemi_team_done. */
+        if (seq + 2 == s->epoch && hemi_load64_acquire(&cell->heard) < seq &&
+            hemi_world_may_come(s->world, s->next))
+            return HEMI_AGAIN;
+    }
+    return HEM_OK;
+}
+
+static void await_readers(hem_world *world, uint64_t epoch, uint32_t call, int64_t timeout_ns) {
+    step s = {.world = world, .epoch = epoch};
+    hemi_wait_for wait = {
+        .poll = poll_readers,
+        .where = where_step,
+        .arg = &s,
+        .also_revoked = true,
+        .note = {.call = call, .peer = -1, .world = world->id, .wanted = epoch},
+    };
+    /* One that is stopped there for that long finds out by itself: see judge(). */
+    hem_status status = hemi_wait(world, &wait, timeout_ns);
+    (void)status;
+}
+
 static void publish(hem_world *world, uint64_t epoch, const hemi_say *say) {
     hemi_cell *cell = &world->cells[world->rank];
     memcpy(cell->blobs[epoch % 2], say, sizeof *say);
@@ -178,14 +206,27 @@ hem_status hemi_team_agree(hem_world *world, uint32_t call, hem_status status,
     if (status != HEM_OK)
         snprintf(say.text, sizeof say.text, "%s", hem_last_error());
     step s = {.world = world, .epoch = world->cells[world->rank].seq + 1};
+    hemi_team_done(world);
+    await_readers(world, s.epoch, call, timeout_ns);
     publish(world, s.epoch, &say);
     hem_status ended = wait_for_step(&s, &say, timeout_ns);
     if (ended == HEM_OK)
         ended = judge(world, &say);
+    if (ended != HEM_OK || bytes == 0)
+        hemi_team_done(world);
     /* On a revoked world ranks give up at different places; that is why, not what they disagree on. */
     return ended != HEM_OK && is_revoked(world)
                ? hemi_world_fail_revoked(world, hemi_call_name(call))
                : ended;
+}
+
+void hemi_team_done(hem_world *world) {
+    hemi_cell *cell = &world->cells[world->rank];
+    if (cell->heard == cell->seq)
+        return;
+    /* Pairs with the acquire in poll_readers. */
+    hemi_store64_release(&cell->heard, cell->seq);
+    hemi_team_wake(world);
 }
 
 typedef struct meeting {

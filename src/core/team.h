@@ -4,7 +4,8 @@
  * Step e of a team. Each member writes what it has to say into blob e % 2 of its cell, then
  * releases seq = e; then it waits until every member's seq has reached e. Two blobs are enough: a
  * member that writes step e + 2 has seen everybody publish e + 1, and nobody publishes e + 1 before
- * it has read all of e.
+ * it has read all of e. Unless e + 1 failed: then it has not heard from everybody, and so a member
+ * that writes e + 2 first waits until whoever is still in step e says that it is done with it.
  *
  * How a step ended is settled by one compare-and-swap on the team's settle word, by whoever knows
  * first: a member that heard everybody proposes success, one that saw a death or ran out of time
@@ -36,6 +37,8 @@ typedef struct hemi_say {
  * the rank at fault: the lowest one whose status was bad, or HEM_ERR_MISMATCH, HEM_ERR_PEER,
  * HEM_ERR_TIMEOUT, HEM_ERR_REVOKED.
  *
+ * With `bytes` not 0, what the others said is there to be read after HEM_OK, until hemi_team_done.
+ *
  * Collective over the team, from one thread at a time.
  */
 hem_status hemi_team_agree(hem_world *world, uint32_t call, hem_status status,
@@ -52,7 +55,10 @@ hem_status hemi_team_agree(hem_world *world, uint32_t call, hem_status status,
  */
 hem_status hemi_team_meet(hem_world *world, uint32_t call, uint64_t tag, int64_t timeout_ns);
 
-/** What `rank` said in the last step that succeeded. Valid until the next step. Copies. */
+/** Done with what the others said: they may say something else. */
+void hemi_team_done(hem_world *world);
+
+/** What `rank` said in the last step that succeeded. Copies. */
 void hemi_team_heard(const hem_world *world, uint32_t rank, void *data_p, size_t bytes);
 
 /** Wake every member of the team that sleeps. */

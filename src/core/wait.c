@@ -48,6 +48,7 @@ static hem_status sleep_once(hem_world *world, const hemi_wait_for *wait, uint64
     int64_t most = INT64_MAX;
     if (!root->all_fence && (root->fence || !platform->membarrier(platform->ctx)))
         most = NAP_NS;
+    hemi_fence_seq_cst(); /* where signallers fence, this is the other half */
     hem_status status = look(world, wait);
     uint64_t now = platform->now(platform->ctx);
     if (status == HEMI_AGAIN && now >= deadline)

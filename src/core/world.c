@@ -15,31 +15,33 @@ hem_status hemi_check_timeout(int64_t timeout_ns, const char *call) {
 }
 
 int hem_world_rank(const hem_world *world) {
-    return (int)world->rank;
+    return world == NULL ? hemi_fail(HEM_ERR_ARG, "hem_world_rank: world is NULL")
+                         : (int)world->rank;
 }
 
 int hem_world_size(const hem_world *world) {
-    return (int)world->size;
+    return world == NULL ? hemi_fail(HEM_ERR_ARG, "hem_world_size: world is NULL")
+                         : (int)world->size;
 }
 
+/* A world lies on one machine until there is a transport between machines. */
 int hem_world_local_rank(const hem_world *world) {
-    /* A world lies on one machine until there is a transport between machines. */
-    return (int)world->rank;
+    return hem_world_rank(world);
 }
 
 int hem_world_local_size(const hem_world *world) {
-    return (int)world->size;
+    return hem_world_size(world);
 }
 
 int hem_world_host(const hem_world *world, int rank) {
-    if (rank < 0 || (uint32_t)rank >= world->size)
-        return hemi_fail(HEM_ERR_RANGE, "hem_world_host: rank %d of %u", rank, world->size);
+    if (world == NULL || rank < 0 || (uint32_t)rank >= world->size)
+        return hemi_fail(HEM_ERR_RANGE, "hem_world_host: there is no rank %d", rank);
     return 0;
 }
 
 int hem_world_alive(const hem_world *world, int rank) {
-    if (rank < 0 || (uint32_t)rank >= world->size)
-        return hemi_fail(HEM_ERR_RANGE, "hem_world_alive: rank %d of %u", rank, world->size);
+    if (world == NULL || rank < 0 || (uint32_t)rank >= world->size)
+        return hemi_fail(HEM_ERR_RANGE, "hem_world_alive: there is no rank %d", rank);
     return hemi_world_may_come(world, (uint32_t)rank) ? 1 : 0;
 }
 
@@ -114,7 +116,7 @@ void hemi_world_abandon(hem_world *world, hemi_child *child) {
 }
 
 static hem_status check_team(const hemi_root *root, uint64_t offset, uint32_t rank,
-                             hemi_team **team_p) {
+                             hemi_team **team_p, uint32_t *size_p) {
     const hemi_arena *arena = &root->arena;
     bool inside = offset == arena->team_offset ||
                   (offset >= arena->parts_offset && offset % HEMI_PAGE == 0 &&
@@ -128,25 +130,47 @@ static hem_status check_team(const hemi_root *root, uint64_t offset, uint32_t ra
         hemi_team_members(team, size)[rank] != root->rank)
         return hemi_fail(HEM_ERR_MISMATCH, "a peer named a world that is none");
     *team_p = team;
+    *size_p = size;
+    return HEM_OK;
+}
+
+/* What a peer has written is checked once and then kept: it may write something else later. */
+static hem_status copy_members(const hemi_root *root, hemi_team *team, uint32_t size,
+                               hem_world *world) {
+    const uint32_t *members = hemi_team_members(team, size);
+    world->size = size;
+    world->members = malloc(size * sizeof *world->members);
+    if (world->members == NULL)
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for a world of %u ranks", size);
+    for (uint32_t r = 0; r < size; r++) {
+        world->members[r] = members[r];
+        if (world->members[r] >= root->arena.ranks) {
+            free(world->members);
+            return hemi_fail(HEM_ERR_MISMATCH, "a peer named a world with a rank that is none");
+        }
+    }
     return HEM_OK;
 }
 
 hem_status hemi_world_make(hemi_root *root, uint64_t team_offset, uint32_t rank,
                            int64_t timeout_ns, hem_world **world_p) {
     hemi_team *team = NULL;
-    hem_status status = check_team(root, team_offset, rank, &team);
+    uint32_t size = 0;
+    hem_status status = check_team(root, team_offset, rank, &team, &size);
     if (status != HEM_OK)
         return status;
     hem_world *world = calloc(1, sizeof *world);
-    if (world == NULL)
-        return hemi_fail(HEM_ERR_MEMORY, "no memory for a world");
+    status = world == NULL ? hemi_fail(HEM_ERR_MEMORY, "no memory for a world")
+                           : copy_members(root, team, size, world);
+    if (status != HEM_OK) {
+        free(world);
+        return status;
+    }
     hemi_root_hold(root);
     world->root = root;
     world->team = team;
     world->cells = team->cells;
     world->rank = rank;
-    world->size = team->size;
-    world->members = hemi_team_members(team, world->size);
     world->id = team->id;
     world->team_offset = team_offset;
     world->timeout_ns = timeout_ns;
@@ -169,6 +193,7 @@ void hemi_world_free(hem_world *world) {
         world->next->link = world->link;
     unlock(&root->worlds_lock);
     hemi_root_drop(root);
+    free(world->members);
     free(world);
 }
 
@@ -210,6 +235,8 @@ static void release_team(hem_world *world) {
             hemi_wake(root, hemi_arena_rank(&root->arena, owner));
         return;
     }
+    if (world->keep_memory)
+        return; /* some rank did not come, and waiting a second time would not help */
     hem_status gone = hemi_team_await_flag(world, HEMI_CALL_CLOSE, offsetof(hemi_cell, left),
                                            world->timeout_ns);
     if (gone == HEM_OK || gone == HEM_ERR_PEER)

@@ -46,7 +46,7 @@ struct hem_world {
     hem_world **link;
     hemi_team *team;
     hemi_cell *cells;
-    const uint32_t *members; /**< root rank of every rank; in shared memory, never changes */
+    uint32_t *members; /**< root rank of every rank: a checked copy */
     uint32_t rank;
     uint32_t size;
     uint64_t id;

@@ -1,18 +1,21 @@
 /*
  * How this works. Every rank has, per barrier id, the number of times it has entered (its epoch), in
- * its own control block. Entering writes the new epoch into this rank's row at other ranks; leaving
- * needs the epochs of other ranks, in their rows here, to be at least one's own. Words only grow, and
- * each has one writer, so that a barrier can be used again at once and ids do not disturb each other.
+ * its own control block. Words only grow, so that a barrier can be used again at once and ids do not
+ * disturb each other; and entering is all that others depend on.
  *
- * Up to HEMI_BARRIER_FLAT ranks, everybody tells everybody: one round, which is also what serves best
- * when ranks share cores, because a rank that runs once has done all of its part. Beyond, round k
- * tells rank + 2^k and hears rank - 2^k; two ranks meet in at most one round, so that one word per
- * pair and id is enough.
+ * Up to HEMI_BARRIER_FLAT ranks, everybody writes its epoch into its row at everybody else, and leaves
+ * when all rows here have reached its own: one trip, one writer per word, and what serves best when
+ * ranks share cores, because a rank that runs once has done all of its part.
  *
- * What was put before must be visible after. Payloads that still travel in a signal's line are named
- * in a `look` word beside the epoch in the flat form, so that the receiver delivers them; in the rounds, news
- * comes by way of third ranks, and so they are put in place before this rank enters.
+ * Beyond, that would cost memory for every pair. Instead ranks count themselves in groups, the last of
+ * a group counts the group, and the last of those releases the epoch (window/barrier_tree.c).
+ *
+ * What was put before must be visible after, and older than what anybody puts after. Between two ranks,
+ * payloads that still travel in a signal's line are named in a `look` word beside the epoch, and the
+ * receiver delivers them before it leaves. With more, a third rank may leave first and put to the same
+ * place, and so they are put in place before this rank enters.
  */
+#include "window/barrier_tree.h"
 #include "window/window.h"
 
 static bool is_flat(const hem_window *window) {
@@ -34,7 +37,7 @@ static hem_status check_barrier(hem_window *window, uint32_t id, const char *cal
 static inline void tell(hem_window *window, hemi_peer *peer, hemi_arrival *arrival,
                         uint64_t epoch) {
     if (__builtin_expect(hemi_load64_relaxed(&peer->sent_inline) != 0, 0))
-        hemi_store64_relaxed(&arrival->look, hemi_peer_unsettled(peer, UINT32_MAX));
+        hemi_store64_release(&arrival->look, hemi_peer_unsettled(peer, UINT32_MAX));
     /* Pairs with the acquire in heard(). */
     hemi_store64_release(&arrival->epoch, epoch);
     hemi_wake(window->root, peer->block);
@@ -61,16 +64,6 @@ static hem_status tell_all(hem_window *window, uint32_t id, uint64_t epoch) {
     return HEM_OK;
 }
 
-/* Round `round` of the log2 form: the next rank to tell. */
-static hem_status tell_round(hem_window *window, uint32_t id, uint64_t epoch, uint32_t round) {
-    uint32_t to = (uint32_t)((window->rank + (1ull << round)) % window->size);
-    hemi_peer *peer = NULL;
-    hem_status status = find(window, to, &peer);
-    if (status == HEM_OK)
-        tell(window, peer, &peer->out_arrivals[id], epoch);
-    return status;
-}
-
 static hem_status settle_everything(hem_window *window) {
     hem_status status = HEM_OK;
     for (uint32_t r = 0; r < window->size && status == HEM_OK; r++) {
@@ -82,21 +75,14 @@ static hem_status settle_everything(hem_window *window) {
     return status;
 }
 
-/* Open every peer that a barrier will talk to, before anything is written. */
-static hem_status open_peers(hem_window *window) {
+/* Before the first entry: have memory behind every word that it will write. */
+static hem_status prepare(hem_window *window, uint32_t id) {
+    if (!is_flat(window))
+        return hemi_tree_prepare(window, id);
     hem_status status = HEM_OK;
     hemi_peer *peer = NULL;
-    if (is_flat(window)) {
-        for (uint32_t r = 0; r < window->size && status == HEM_OK; r++)
-            status = find(window, r, &peer);
-        return status;
-    }
-    for (uint64_t step = 1; step < window->size && status == HEM_OK; step *= 2) {
-        status = find(window, (uint32_t)((window->rank + step) % window->size), &peer);
-        if (status == HEM_OK)
-            status = find(window,
-                          (uint32_t)((window->rank + window->size - step) % window->size), &peer);
-    }
+    for (uint32_t r = 0; r < window->size && status == HEM_OK; r++)
+        status = find(window, r, &peer);
     return status;
 }
 
@@ -106,22 +92,23 @@ static hem_status arrive(hem_window *window, uint32_t id, const char *call) {
         return hemi_fail(HEM_ERR_ARG, "%s: barrier %u was entered and not yet left", call, id);
     hem_status status = HEM_OK;
     if (__builtin_expect(state->arrived == 0, 0))
-        status = open_peers(window);
-    if (status == HEM_OK && !is_flat(window))
+        status = prepare(window, id);
+    if (status == HEM_OK && window->size > 2)
         status = settle_everything(window);
     if (status != HEM_OK)
         return status;
     state->arrived++;
-    state->round = 0;
-    return is_flat(window) ? tell_all(window, id, state->arrived)
-                           : tell_round(window, id, state->arrived, 0);
+    if (is_flat(window))
+        return tell_all(window, id, state->arrived);
+    hemi_tree_arrive(window, id, state);
+    return HEM_OK;
 }
 
 typedef struct barrier_wait {
     hem_window *window;
     hemi_barrier_state *state;
     uint32_t id;
-    uint32_t next; /* flat: the first rank not heard; rounds: the rank that is waited for */
+    uint32_t next; /* the first rank that is not known to have entered */
 } barrier_wait;
 
 static hem_status poll_flat(void *arg) {
@@ -134,74 +121,66 @@ static hem_status poll_flat(void *arg) {
     return HEM_OK;
 }
 
-static hem_status poll_rounds(void *arg) {
-    barrier_wait *w = arg;
-    hem_window *window = w->window;
-    while (1ull << w->state->round < window->size) {
-        uint64_t step = 1ull << w->state->round;
-        w->next = (uint32_t)((window->rank + window->size - step) % window->size);
-        if (!heard(&window->peers[w->next]->in_arrivals[w->id], w->state->arrived))
-            return HEMI_AGAIN;
-        w->state->round++;
-        if (1ull << w->state->round < window->size) {
-            hem_status status =
-                tell_round(window, w->id, w->state->arrived, w->state->round);
-            if (status != HEM_OK)
-                return status;
-        }
-    }
-    return HEM_OK;
+static hem_status poll_tree(void *arg) {
+    const barrier_wait *w = arg;
+    return hemi_tree_released(w->window, w->id) >= w->state->arrived ? HEM_OK : HEMI_AGAIN;
 }
 
-/*
- * A rank that has gone is no loss if it had done its part: entered, in the flat form; left, in the
- * rounds, where others depend on it until then. Its own memory says so, and stays where it is as
- * long as this rank has neither destroyed the window nor closed the world.
- */
-static bool done_its_part(const barrier_wait *w, uint32_t rank) {
+static hem_status poll_barrier(barrier_wait *w) {
+    return is_flat(w->window) ? poll_flat(w) : poll_tree(w);
+}
+
+/* Whether a rank has entered; one that has gone since is no loss then. */
+static bool has_entered(const barrier_wait *w, uint32_t rank) {
     const hem_window *window = w->window;
     if (rank == window->rank)
-        return false;
-    if (is_flat(window))
-        return heard(&window->peers[rank]->in_arrivals[w->id], w->state->arrived);
-    const unsigned char *control = hemi_arena_at(&window->root->arena, window->controls[rank]);
-    const hemi_barrier_state *theirs =
-        (const hemi_barrier_state *)(const void *)(control + window->layout.states);
-    return hemi_load64_acquire(&theirs[w->id].passed) >= w->state->arrived;
+        return true;
+    return is_flat(window)
+               ? heard(&window->peers[rank]->in_arrivals[w->id], w->state->arrived)
+               : hemi_tree_entered(window, w->id, rank) >= w->state->arrived;
 }
 
 static hem_status doomed_barrier(void *arg) {
     barrier_wait *w = arg;
     hem_window *window = w->window;
     for (uint32_t r = 0; r < window->size; r++) {
-        if (hemi_world_may_come(window->world, r))
-            continue;
-        if (done_its_part(w, r))
+        if (hemi_world_may_come(window->world, r) || has_entered(w, r))
             continue;
         return hemi_world_fail_peer(window->world, r, "hem_barrier");
     }
     return HEM_OK;
 }
 
+static uint32_t first_missing(const barrier_wait *w) {
+    uint32_t r = 0;
+    while (r < w->window->size && has_entered(w, r))
+        r++;
+    return r;
+}
+
 static void where_barrier(void *arg, hemi_flight_note *note) {
     const barrier_wait *w = arg;
-    if (w->next >= w->window->size)
+    hem_window *window = w->window;
+    uint32_t missing = first_missing(w);
+    if (missing >= window->size)
         return;
-    note->peer = (int32_t)w->window->world->members[w->next];
-    note->word = &w->window->peers[w->next]->in_arrivals[w->id].epoch;
+    note->peer = (int32_t)window->world->members[missing];
+    note->word = is_flat(window) ? &window->peers[missing]->in_arrivals[w->id].epoch
+                                 : hemi_tree_word(window, w->id);
 }
 
 /* Everybody has entered: deliver what they named, and count. */
 static hem_status leave(barrier_wait *w, int64_t limit_ns) {
     hem_window *window = w->window;
-    hemi_store64_release(&w->state->passed, w->state->arrived);
     hem_status status = HEM_OK;
     for (uint32_t r = 0; is_flat(window) && r < window->size && status == HEM_OK; r++) {
         hemi_peer *peer = window->peers[r];
-        uint64_t look = r == window->rank ? 0 : hemi_load64_relaxed(&peer->in_arrivals[w->id].look);
+        uint64_t look = r == window->rank ? 0 : hemi_load64_acquire(&peer->in_arrivals[w->id].look);
         if (__builtin_expect(look != 0, 0))
             status = hemi_peer_take_set(window, peer, look, limit_ns);
     }
+    if (status == HEM_OK)
+        hemi_store64_release(&w->state->passed, w->state->arrived);
     return status;
 }
 
@@ -212,7 +191,7 @@ static hem_status not_entered(uint32_t id, const char *call) {
 static hem_status wait_barrier(hem_window *window, uint32_t id, int64_t timeout_ns) {
     barrier_wait w = {window, &hemi_window_states(window)[id], id, 0};
     hemi_wait_for wait = {
-        .poll = is_flat(window) ? poll_flat : poll_rounds,
+        .poll = is_flat(window) ? poll_flat : poll_tree,
         .doomed = doomed_barrier,
         .where = where_barrier,
         .arg = &w,
@@ -221,8 +200,8 @@ static hem_status wait_barrier(hem_window *window, uint32_t id, int64_t timeout_
     };
     hem_status status = hemi_wait(window->world, &wait, timeout_ns);
     if (status == HEM_ERR_TIMEOUT)
-        return hemi_fail(status, "hem_barrier: rank %u has not entered barrier %u in time", w.next,
-                         id);
+        return hemi_fail(status, "hem_barrier: rank %u has not entered barrier %u in time",
+                         first_missing(&w), id);
     return status == HEM_OK ? leave(&w, timeout_ns) : status;
 }
 
@@ -252,16 +231,15 @@ hem_status hem_barrier_test(hem_window *window, uint32_t id, bool *done_p) {
     barrier_wait w = {window, &hemi_window_states(window)[id], id, 0};
     if (w.state->arrived == w.state->passed)
         return not_entered(id, "hem_barrier_test");
-    hem_status now = is_flat(window) ? poll_flat(&w) : poll_rounds(&w);
-    if (now == HEM_OK)
-        now = leave(&w, window->timeout_ns);
-    else if (now == HEMI_AGAIN)
+    hem_status now = poll_barrier(&w);
+    if (now == HEMI_AGAIN) {
         status = doomed_barrier(&w);
-    if (status == HEM_OK && now < 0)
-        return now;
-    if (status == HEM_OK)
-        *done_p = now == HEM_OK;
-    return status;
+        if (status != HEM_OK) /* what came before the death counts */
+            now = poll_barrier(&w);
+    }
+    if (now == HEM_OK)
+        status = leave(&w, 0);
+    return hemi_tell_done(status, now == HEM_OK, done_p);
 }
 
 hem_status hem_barrier(hem_window *window, uint32_t id, int64_t timeout_ns) {
@@ -317,9 +295,12 @@ static hem_status doomed_pair(void *arg) {
 }
 
 static hem_status leave_pair(pair_wait *w, int64_t limit_ns) {
-    w->state->passed = w->state->arrived;
-    uint64_t look = hemi_load64_relaxed(&w->arrival->look);
-    return look == 0 ? HEM_OK : hemi_peer_take_set(w->window, w->peer, look, limit_ns);
+    uint64_t look = hemi_load64_acquire(&w->arrival->look);
+    hem_status status =
+        look == 0 ? HEM_OK : hemi_peer_take_set(w->window, w->peer, look, limit_ns);
+    if (status == HEM_OK)
+        w->state->passed = w->state->arrived;
+    return status;
 }
 
 static hem_status wait_pair(pair_wait *w, uint32_t id, int64_t timeout_ns) {
@@ -377,12 +358,13 @@ hem_status hem_barrier_peer_test(hem_window *window, int peer, uint32_t id, bool
         return status;
     if (w.state->arrived == w.state->passed)
         return not_entered(id, "hem_barrier_peer_test");
-    bool done = poll_pair(&w) == HEM_OK;
-    if (done)
-        status = leave_pair(&w, window->timeout_ns);
-    else
+    hem_status now = poll_pair(&w);
+    if (now == HEMI_AGAIN) {
         status = doomed_pair(&w);
-    if (status == HEM_OK)
-        *done_p = done;
-    return status;
+        if (status != HEM_OK)
+            now = poll_pair(&w); /* what came before the death counts */
+    }
+    if (now == HEM_OK)
+        status = leave_pair(&w, 0);
+    return hemi_tell_done(status, now == HEM_OK, done_p);
 }

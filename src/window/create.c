@@ -40,8 +40,8 @@ static void free_shared(hem_window *window) {
         hemi_heap_free(&root->arena, root->platform, root->rank, window->memory_offset,
                        root->cache_bytes);
     if (window->control != NULL)
-        hemi_heap_free(&root->arena, root->platform, root->rank, window->controls[window->rank],
-                       root->cache_bytes);
+        hemi_heap_free(&root->arena, root->platform, root->rank,
+                       hemi_window_control(window, window->rank), root->cache_bytes);
     window->memory_offset = 0;
     window->control = NULL;
 }
@@ -124,7 +124,7 @@ static hem_status make_control(hem_window *window) {
                                         window->layout.bytes, HEMI_HEAP_SPARSE, &control);
     if (status != HEM_OK)
         return status;
-    window->controls[window->rank] = control;
+    hemi_window_set_control(window, window->rank, control);
     window->control = hemi_arena_at(&root->arena, control);
     status = hemi_arena_reserve(&root->arena, control, window->layout.list);
     if (status != HEM_OK)
@@ -155,7 +155,7 @@ static hem_status make_memory(hem_window *window) {
 
 static hem_status allocate(hem_window *window) {
     window->peers = calloc(window->size, sizeof(hemi_peer *));
-    window->controls = calloc(window->size, sizeof(uint64_t));
+    window->controls = calloc(window->size, sizeof(uint32_t));
     if (window->peers == NULL || window->controls == NULL)
         return hemi_fail(HEM_ERR_MEMORY, "no memory for a window of %u ranks", window->size);
     hemi_window_lay_out(&window->layout, window->size, window->signals, window->barriers,
@@ -174,7 +174,7 @@ static hem_status hear_places(hem_window *window) {
             !hemi_arena_in_part(&world->root->arena, world->members[r], say.control,
                                 window->layout.bytes))
             return hemi_fail(HEM_ERR_MISMATCH, "rank %u named a window outside of its memory", r);
-        window->controls[r] = say.control;
+        hemi_window_set_control(window, r, say.control);
     }
     return HEM_OK;
 }
@@ -194,11 +194,13 @@ static hem_status probe(hem_window *window) {
 static hem_status build(hem_window *window, uint64_t fingerprint) {
     hem_world *world = window->world;
     hem_status status = allocate(window);
-    place_say mine = {window->controls != NULL ? window->controls[window->rank] : 0};
+    place_say mine = {window->control != NULL ? hemi_window_control(window, window->rank) : 0};
     status = hemi_team_agree(world, HEMI_CALL_WINDOW_CREATE, status, fingerprint, &mine,
                              sizeof mine, window->timeout_ns);
+    window->named = status == HEM_OK;
     if (status == HEM_OK)
         status = hear_places(window);
+    hemi_team_done(world);
     if (status == HEM_OK && window->own_memory) {
         status = probe(window);
         status = hemi_team_agree(world, HEMI_CALL_WINDOW_CREATE, status, fingerprint + 1, NULL, 0,
@@ -233,15 +235,18 @@ hem_status hem_window_create(hem_world *world, const hem_window_options *options
         window->id = ++world->objects_made;
         status = build(window, fingerprint);
     }
-    if (status != HEM_OK) {
+    if (status != HEM_OK && !window->named) {
         free_shared(window);
         free_handle(window);
         return status;
     }
     window->child.orphan = orphan;
+    /* A peer that was told of it may still look at it: then it goes with the world. */
+    window->destroyed = status != HEM_OK;
     hemi_world_adopt(world, &window->child);
-    *window_p = window;
-    return HEM_OK;
+    if (status == HEM_OK)
+        *window_p = window;
+    return status;
 }
 
 hem_status hem_window_destroy(hem_window *window) {

@@ -33,6 +33,20 @@ static hem_status move(const hemi_line *line, hemi_claim *claim, uint32_t seq,
                      rank);
 }
 
+/*
+ * The sender died while it had the claim. It writes no more, so finishing is ours; and of one thread
+ * only, since the second would move it over what the first has let its caller write.
+ */
+static hem_status finish_for_the_dead(hem_window *window, const hemi_peer *peer,
+                                      const hemi_line *line, hemi_claim *claim, uint32_t seq) {
+    hem_status status = HEM_OK;
+    hemi_window_lock(window);
+    if (!hemi_line_in_place(claim, seq))
+        status = move(line, claim, seq, window->memory, window->bytes, peer->rank);
+    hemi_window_unlock(window);
+    return status;
+}
+
 /* The receiving side of one line. */
 static hem_status take_line(hem_window *window, hemi_peer *peer, uint32_t id, int64_t limit_ns) {
     hemi_line *line = &peer->in[id];
@@ -43,10 +57,7 @@ static hem_status take_line(hem_window *window, hemi_peer *peer, uint32_t id, in
     if (hemi_line_in_place(claim, seq))
         return HEM_OK;
     hem_status status = await_done(window, peer, claim, seq, limit_ns);
-    if (status != HEM_ERR_PEER)
-        return status;
-    /* The sender died while it had the claim. It writes no more, so finishing is ours. */
-    return move(line, claim, seq, window->memory, window->bytes, peer->rank);
+    return status == HEM_ERR_PEER ? finish_for_the_dead(window, peer, line, claim, seq) : status;
 }
 
 hem_status hemi_peer_take_set(hem_window *window, hemi_peer *peer, uint64_t look,
@@ -62,7 +73,7 @@ hem_status hemi_peer_take_set(hem_window *window, hemi_peer *peer, uint64_t look
 
 hem_status hemi_peer_take(hem_window *window, hemi_peer *peer, uint32_t id, int64_t limit_ns) {
     hem_status status = take_line(window, peer, id, limit_ns);
-    uint64_t look = hemi_load64_relaxed(&peer->in[id].look);
+    uint64_t look = hemi_load64_acquire(&peer->in[id].look);
     if (__builtin_expect(look != 0, 0) && status == HEM_OK)
         status = hemi_peer_take_set(window, peer, look, limit_ns);
     return status;

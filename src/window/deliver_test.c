@@ -161,6 +161,7 @@ static int wait_for_the_dead(hem_world *world, void *arg) {
     RANK_CHECK(window != NULL);
     if (hem_world_rank(world) == 1)
         return send_and_stop(window, 88);
+    RANK_CHECK(hem_wait_signal_from(window, 1, 1, HEM_GE, 1, LIMIT) == HEM_OK);
     RANK_CHECK(hem_wait_signal_from(window, 1, 0, HEM_GE, 1, LIMIT) == HEM_OK);
     RANK_CHECK(*(uint64_t *)((char *)hem_window_memory(window) + 64) == 88);
     RANK_CHECK(hem_window_destroy(window) == HEM_ERR_PEER);

@@ -1,3 +1,4 @@
+#include "window/barrier_tree.h"
 #include "window/window.h"
 
 static uint64_t round_up(uint64_t value, uint64_t unit) {
@@ -19,5 +20,8 @@ void hemi_window_lay_out(hemi_window_layout *layout, uint32_t ranks, uint32_t si
         round_up(layout->row_claims + (uint64_t)signals * sizeof(hemi_claim), HEMI_LINE);
     layout->row_bytes =
         round_up(layout->row_pairs + barriers * sizeof(hemi_barrier_state), HEMI_LINE);
-    layout->bytes = layout->rows + layout->row_bytes * ranks;
+    layout->tree = layout->rows + layout->row_bytes * ranks;
+    layout->bytes = layout->tree;
+    if (ranks > HEMI_BARRIER_FLAT)
+        layout->bytes += barriers * hemi_tree_lines(ranks) * HEMI_LINE;
 }

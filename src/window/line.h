@@ -91,12 +91,13 @@ static inline size_t hemi_place_length(uint64_t place) {
 /** Source: is the last payload known to be in place, as far as local memory tells? */
 static inline bool hemi_line_known(hemi_shadow *shadow, const hemi_line *opposite) {
     uint32_t seq = hemi_load32_relaxed(&shadow->seq);
-    if (seq == hemi_load32_relaxed(&shadow->known))
+    /* Acquired, since another thread of this rank may have found it out. */
+    if (seq == hemi_load32_acquire(&shadow->known))
         return true;
     /* Pairs with the release of the mark below: the peer had done with the payload before. */
     if (hemi_mark_ack(hemi_load64_acquire(&opposite->mark)) != seq)
         return false;
-    hemi_store32_relaxed(&shadow->known, seq);
+    hemi_store32_release(&shadow->known, seq);
     return true;
 }
 
@@ -106,7 +107,7 @@ static inline bool hemi_line_free(hemi_shadow *shadow, const hemi_line *opposite
     if (hemi_line_known(shadow, opposite))
         return true;
     uint32_t done = hemi_load32_acquire(&claim->done);
-    hemi_store32_relaxed(&shadow->known, done);
+    hemi_store32_release(&shadow->known, done);
     return done == hemi_load32_relaxed(&shadow->seq);
 }
 
@@ -120,7 +121,7 @@ static inline void hemi_line_signal(hemi_line *line, hemi_shadow *shadow, uint32
     hemi_store64_relaxed(&shadow->value, value);
     if (__builtin_expect(look != shadow->look, 0)) {
         shadow->look = look;
-        hemi_store64_relaxed(&line->look, look);
+        hemi_store64_release(&line->look, look);
     }
     /* Pairs with the acquires in hemi_line_waiting and hemi_line_known. */
     hemi_store64_release(&line->mark, hemi_mark(hemi_load32_relaxed(&shadow->seq), done));

@@ -49,16 +49,20 @@ static hem_status reserve_row(const hem_window *window, uint64_t control, uint32
 /* Tell the peer that this rank's row is worth looking at. */
 static hem_status enlist(const hem_window *window, uint64_t control) {
     hemi_window_head *head = hemi_arena_at(&window->root->arena, control);
-    uint64_t list = control + window->layout.list;
-    uint32_t place = hemi_add32_acq_rel(&head->users, 1);
-    if (place >= window->size)
-        return hemi_fail(HEM_ERR_MISMATCH, "a peer's list of users has overflowed");
-    uint64_t entry = list + place * sizeof(uint32_t);
-    hem_status status = reserve(window, entry, sizeof(uint32_t));
-    if (status == HEM_OK)
-        /* Pairs with the acquire in the sum over peers. 0 means not filled in yet. */
-        hemi_store32_release(hemi_arena_at(&window->root->arena, entry), window->rank + 1);
-    return status;
+    uint32_t place = hemi_load32_acquire(&head->users);
+    uint64_t entry = 0;
+    /* Memory first, then the place: one that is taken and not filled in would be lost. */
+    do {
+        if (place >= window->size)
+            return hemi_fail(HEM_ERR_MISMATCH, "a peer's list of users has overflowed");
+        entry = control + window->layout.list + place * sizeof(uint32_t);
+        hem_status status = reserve(window, entry, sizeof(uint32_t));
+        if (status != HEM_OK)
+            return status;
+    } while (!hemi_cas32_acq_rel(&head->users, &place, place + 1));
+    /* Pairs with the acquire in the sum over peers. 0 means not filled in yet. */
+    hemi_store32_release(hemi_arena_at(&window->root->arena, entry), window->rank + 1);
+    return HEM_OK;
 }
 
 static void point(const hem_window *window, hemi_peer *peer, unsigned char *out,
@@ -74,8 +78,8 @@ static void point(const hem_window *window, hemi_peer *peer, unsigned char *out,
 }
 
 static hem_status build(hem_window *window, uint32_t rank, hemi_peer *peer) {
-    uint64_t control = window->controls[rank];
-    uint64_t mine = window->controls[window->rank];
+    uint64_t control = hemi_window_control(window, rank);
+    uint64_t mine = hemi_window_control(window, window->rank);
     uint32_t root_rank = window->world->members[rank];
     hemi_name data = ((hemi_window_head *)hemi_arena_at(&window->root->arena, control))->data;
     hem_status status = hemi_region_attach(window->root, &data, root_rank, &peer->data);
@@ -112,14 +116,22 @@ static hem_status open_locked(hem_window *window, uint32_t rank, hemi_peer **pee
     return HEM_OK;
 }
 
-hem_status hemi_peer_open(hem_window *window, uint32_t rank, hemi_peer **peer_p) {
+void hemi_window_lock(hem_window *window) {
     uint32_t unlocked = 0;
-    while (!hemi_cas32_acq_rel(&window->peers_lock, &unlocked, 1)) {
+    while (!hemi_cas32_acq_rel(&window->lock, &unlocked, 1)) {
         unlocked = 0;
         window->root->platform->yield(window->root->platform->ctx);
     }
+}
+
+void hemi_window_unlock(hem_window *window) {
+    /* Pairs with the compare-and-swap in hemi_window_lock. */
+    hemi_store32_release(&window->lock, 0);
+}
+
+hem_status hemi_peer_open(hem_window *window, uint32_t rank, hemi_peer **peer_p) {
+    hemi_window_lock(window);
     hem_status status = open_locked(window, rank, peer_p);
-    /* Pairs with the compare-and-swap above. */
-    hemi_store32_release(&window->peers_lock, 0);
+    hemi_window_unlock(window);
     return status;
 }

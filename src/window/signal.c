@@ -60,7 +60,7 @@ static hem_status carry(hem_window *window, hemi_peer *peer, size_t offset, cons
     if (status != HEM_OK)
         return status;
     hemi_shadow *shadow = &peer->shadows[id];
-    uint32_t done = hemi_load32_relaxed(&peer->in_claims[id].done);
+    uint32_t done = hemi_load32_acquire(&peer->in_claims[id].done);
     uint64_t look = look_of(peer, id, op);
     if ((op & HEM_SIGNAL_ADD) != 0)
         value += hemi_load64_relaxed(&shadow->value);
@@ -99,7 +99,7 @@ static inline bool put_signal_at_once(hem_window *window, int rank, size_t offse
     uint64_t inlined = hemi_load64_relaxed(&peer->sent_inline);
     hemi_shadow *shadow = &peer->shadows[id];
     hemi_line *line = &peer->out[id];
-    uint32_t done = hemi_load32_relaxed(&peer->in_claims[id].done);
+    uint32_t done = hemi_load32_acquire(&peer->in_claims[id].done);
     value += hemi_load64_relaxed(&shadow->value);
     if (n - 1 < HEMI_INLINE_MAX) {
         if (id >= HEMI_INLINE_IDS || inlined != 1ull << id ||

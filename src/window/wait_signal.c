@@ -110,7 +110,7 @@ hem_status hem_wait_signal_from(hem_window *window, int peer, uint32_t id, hem_c
                              spin_from(window, &p->in[id].value, compare, value),
                          1)) {
         const hemi_line *line = &p->in[id];
-        if (__builtin_expect(hemi_load64_relaxed(&line->look) == 0 &&
+        if (__builtin_expect(hemi_load64_acquire(&line->look) == 0 &&
                                  hemi_line_take(line, &p->in_claims[id], window->memory,
                                                 window->bytes),
                              1))

@@ -9,15 +9,14 @@
 #include <hem/window.h>
 
 #define HEMI_WINDOW_MAGIC 0x776f646e69776d68u
-/** Up to this many ranks a barrier is one exchange among all; beyond, log2 rounds. */
+/** Up to this many ranks a barrier is one exchange among all; beyond, groups of as many. */
 #define HEMI_BARRIER_FLAT 16
 
 /** This rank's own progress in a barrier. Epochs live in memory, not in handles. */
 typedef struct hemi_barrier_state {
     uint64_t arrived; /**< how often this rank has entered */
     uint64_t passed;  /**< how often it has left */
-    uint32_t round;   /**< of the present epoch; only with log2 rounds */
-    uint32_t unused;
+    uint64_t told;    /**< how often it had entered and passed that on; only in groups */
 } hemi_barrier_state;
 
 /** A peer's entry into a barrier, written by it alone: see `look` in window/line.h. */
@@ -49,6 +48,7 @@ typedef struct hemi_window_layout {
     uint64_t row_arrivals; /**< in a row: one per barrier id, then one per pair barrier id */
     uint64_t row_claims;   /**< in a row, owned by the target: claims, then pair states */
     uint64_t row_pairs;
+    uint64_t tree;  /**< the words of large barriers; used at rank 0 only */
     uint64_t bytes; /**< of the whole control block */
 } hemi_window_layout;
 
@@ -73,7 +73,7 @@ struct hem_window {
     hem_world *world; /**< NULL once it is closed */
     hemi_root *root;
     hemi_peer **peers; /**< NULL where not used yet; set with release */
-    uint64_t *controls; /**< offset of every rank's control block */
+    uint32_t *controls; /**< pages from the start of every rank's part to its control block */
     unsigned char *control; /**< this rank's own */
     unsigned char *memory;
     uint64_t bytes;
@@ -84,8 +84,9 @@ struct hem_window {
     uint32_t barriers;
     uint32_t counters;
     bool own_memory;
+    bool named;     /**< the peers know where it is */
     bool destroyed; /**< by the caller; the world still keeps it */
-    uint32_t peers_lock;
+    uint32_t lock;
     uint64_t id;
     int64_t timeout_ns;
     hemi_window_layout layout;
@@ -105,8 +106,23 @@ void hemi_buffers_free(hem_buffer *buffers, size_t count);
 /** A number that is equal on two ranks if and only if (nearly) what must agree does. */
 uint64_t hemi_window_fingerprint(const hem_window_options *options);
 
+/** A lock among the threads of this rank, for what is done rarely. */
+void hemi_window_lock(hem_window *window);
+void hemi_window_unlock(hem_window *window);
+
 /** First use of a peer: reserve the rows, attach its memory. Takes a lock. */
 hem_status hemi_peer_open(hem_window *window, uint32_t rank, hemi_peer **peer_p);
+
+/** Where the control block of `rank` is in the arena. A part has fewer than 2^32 pages. */
+static inline uint64_t hemi_window_control(const hem_window *window, uint32_t rank) {
+    return hemi_arena_part(&window->root->arena, window->world->members[rank]) +
+           (uint64_t)window->controls[rank] * HEMI_PAGE;
+}
+
+static inline void hemi_window_set_control(hem_window *window, uint32_t rank, uint64_t offset) {
+    uint64_t part = hemi_arena_part(&window->root->arena, window->world->members[rank]);
+    window->controls[rank] = (uint32_t)((offset - part) / HEMI_PAGE);
+}
 
 static inline hemi_barrier_state *hemi_window_states(const hem_window *window) {
     return (hemi_barrier_state *)(void *)(window->control + window->layout.states);

@@ -197,6 +197,9 @@ static hem_status ask_for(int to, const hemi_handout_name *name, uint32_t rank,
     hemi_handout_ask ask = {ASK_MAGIC, name->token, HEMI_LAYOUT_VERSION, rank};
     struct sockaddr_un address;
     socklen_t size = address_of(name->name, &address);
+    /* Where the queue of rank 0 is full, connecting waits, too. */
+    struct timeval limit = {.tv_sec = timeout_ns < 0 ? 0 : timeout_ns / 1000000000 + 1};
+    setsockopt(to, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (connect(to, (struct sockaddr *)&address, size) != 0)
         return hemi_fail(HEM_ERR_PEER, "rank 0 is not there to hand out the arena: %s",
                          strerror(errno));
