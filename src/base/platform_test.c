@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#define MS      1000000
+#define MS      1000000ll
 #define SECOND  1000000000ull
 #define PARKERS 3
 #define ROUNDS  3000

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -81,9 +82,9 @@ typedef struct other_thread {
 
 static void *fail_elsewhere(void *arg) {
     other_thread *other = arg;
-    strcpy(other->first, hem_last_error());
+    (void)snprintf(other->first, sizeof other->first, "%s", hem_last_error());
     (void)hemi_fail(HEM_ERR_MEMORY, "elsewhere");
-    strcpy(other->second, hem_last_error());
+    (void)snprintf(other->second, sizeof other->second, "%s", hem_last_error());
     return NULL;
 }
 

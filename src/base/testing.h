@@ -1,4 +1,4 @@
-/* What unit tests share: checks inside of a rank's thread, and random numbers that can be repeated. */
+/* What unit tests share: checks inside of a rank's thread, and repeatable random numbers. */
 #ifndef HEMI_BASE_TESTING_H
 #define HEMI_BASE_TESTING_H
 

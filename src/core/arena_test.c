@@ -102,7 +102,7 @@ static void every_flipped_bit_of_the_layout_is_refused(void **state) {
         {FIELD(magic)},        {FIELD(version)},     {FIELD(total_bytes)},  {FIELD(ranks)},
         {FIELD(ranks_offset)}, {FIELD(team_offset)}, {FIELD(parts_offset)}, {FIELD(part_bytes)},
     };
-    hemi_arena arena = make(RANKS, PART, 8 * 4096);
+    hemi_arena arena = make(RANKS, PART, 8ull * 4096);
 
     (void)state;
     assert_null(hemi_arena_check(arena.head, arena.total_bytes));
@@ -225,7 +225,7 @@ static void many_ranks_cost_little(void **state) {
     (void)state;
     assert_int_equal(hemi_arena_map(arena.fd, true, &second), HEM_OK);
     /* A block and a cell, once per rank and not per pair of ranks. */
-    assert_true(blocks_bytes(&arena) <= 1000 * 2 * HEMI_PAGE);
+    assert_true(blocks_bytes(&arena) <= 1000ull * 2 * HEMI_PAGE);
     hemi_arena_unmap(&second);
     hemi_arena_unmap(&arena);
 }

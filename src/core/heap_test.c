@@ -195,8 +195,8 @@ static void what_was_not_allocated_is_not_freed(void **state) {
     uint64_t b = 0;
 
     (void)state;
-    assert_int_equal(alloc(4 * HEMI_PAGE, HEMI_HEAP_RESERVED, &a), HEM_OK);
-    assert_int_equal(alloc(4 * HEMI_PAGE, HEMI_HEAP_RESERVED, &b), HEM_OK);
+    assert_int_equal(alloc(4ull * HEMI_PAGE, HEMI_HEAP_RESERVED, &a), HEM_OK);
+    assert_int_equal(alloc(4ull * HEMI_PAGE, HEMI_HEAP_RESERVED, &b), HEM_OK);
     give(a + HEMI_PAGE, 0);
     give(0, 0);
     give(UINT64_MAX, 0);

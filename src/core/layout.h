@@ -100,8 +100,7 @@ typedef struct hemi_rank_block {
     uint32_t host;
     /** Lock of the rank's heap: taken by threads of the rank's own process only. */
     uint32_t heap_lock;
-    /** 1 once somebody has declared the rank ended; whoever did writes what follows and `state`. */
-    uint32_t ending;
+    /* Written by whoever declares the rank ended, before it changes `state`. */
     int32_t exit_code; /**< as a shell says it: 128 + signal */
     uint64_t death_ns;
     hemi_flight flights[HEMI_FLIGHTS] __attribute__((aligned(HEMI_LINE)));

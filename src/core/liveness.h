@@ -1,8 +1,8 @@
 /*
  * Who is dead.
  *
- * One monitor per machine decides it: the launcher, or a thread of one rank (core/monitor.c), or
- * the function that runs thread ranks. Everybody else only reads.
+ * A monitor decides it: the launcher, or, where there is none, a thread of each rank that watches the
+ * others (core/monitor.c), or the function that runs thread ranks. Everybody else only reads.
  */
 #ifndef HEMI_CORE_LIVENESS_H
 #define HEMI_CORE_LIVENESS_H

@@ -1,8 +1,6 @@
 #include "core/monitor.h"
 
-
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +11,7 @@
 #include <unistd.h>
 
 /* Well within the 50 ms in which a death must be known. */
-#define RETRY_NS 10000000
+#define RETRY_MS 10
 /* Nobody but its parent knows how a process ended. */
 #define CODE_UNKNOWN 255
 
@@ -23,26 +21,6 @@ struct hemi_monitor {
     int stop_fd;
     struct pollfd *watch; /* one per rank, then stop_fd */
 };
-
-/*
- * Sleep until the lock on the arena's first byte is ours; that makes the monitor. hemi_monitor_stop
- * ends the sleep by cancelling the thread, which holds nothing here.
- *
- * A lock that belongs to the process, not to the open file: a child that the process has forked
- * must not keep it. The kernel may suspect a deadlock where the processes of two worlds wait for
- * each other's locks; it is none, and trying again is right.
- */
-static bool become_monitor(const hemi_root *root) {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-    int old = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
-    int result = 0;
-    while ((result = fcntl(root->arena.fd, F_SETLKW, &lock)) != 0 && (errno == EINTR || errno == EDEADLK))
-        if (errno == EDEADLK)
-            root->platform->nap(root->platform->ctx, RETRY_NS);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-    return result == 0;
-}
 
 static int open_process(uint32_t pid) {
     return (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
@@ -82,23 +60,17 @@ static void report_ended(hemi_monitor *monitor) {
     }
 }
 
-static void be_monitor(hemi_monitor *monitor) {
+static void *run(void *arg) {
+    hemi_monitor *monitor = arg;
     uint32_t ranks = monitor->root->arena.ranks;
     const struct pollfd *stop = &monitor->watch[ranks];
     while (stop->revents == 0) {
-        int limit_ms = watch_all(monitor) ? -1 : RETRY_NS / 1000000;
+        int limit_ms = watch_all(monitor) ? -1 : RETRY_MS;
         if (poll(monitor->watch, (nfds_t)ranks + 1, limit_ms) < 0 && errno != EINTR)
-            break;
-        report_ended(monitor);
+            monitor->root->platform->nap(monitor->root->platform->ctx, RETRY_MS * 1000000ll);
+        else
+            report_ended(monitor);
     }
-}
-
-static void *run(void *arg) {
-    hemi_monitor *monitor = arg;
-    int old = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-    if (become_monitor(monitor->root))
-        be_monitor(monitor);
     return NULL;
 }
 
@@ -161,7 +133,6 @@ void hemi_monitor_stop(hemi_monitor *monitor) {
     uint64_t one = 1;
     while (write(monitor->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
         continue;
-    pthread_cancel(monitor->thread);
     pthread_join(monitor->thread, NULL);
     free_monitor(monitor);
 }

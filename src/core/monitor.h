@@ -1,9 +1,9 @@
 /*
  * The monitor inside of a job that has no launcher of ours (opened through the caller's all-gather).
  *
- * Every rank has a sleeping thread. One of them holds a lock on the arena's file and watches the
- * processes of all ranks; the kernel hands the lock to another one when its process ends, however
- * it ends. So there is always exactly one monitor, and nobody has to notice that it died.
+ * Every rank has a sleeping thread that watches the processes of all others, so that it does not
+ * matter who dies or is stopped. They may all find out at once; hemi_liveness_ended takes the first.
+ * It costs each rank a descriptor per other rank.
  */
 #ifndef HEMI_CORE_MONITOR_H
 #define HEMI_CORE_MONITOR_H

@@ -21,7 +21,7 @@
 static uint64_t *word_of(hem_world *world, int rank) {
     const hemi_arena *arena = &world->root->arena;
     /* Behind the book-keeping's first page, which is all that this little use of the heap needs. */
-    return hemi_arena_at(arena, hemi_arena_part(arena, world->members[rank]) + 8 * HEMI_PAGE);
+    return hemi_arena_at(arena, hemi_arena_part(arena, world->members[rank]) + 8ull * HEMI_PAGE);
 }
 
 typedef struct at_least {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#define PAGES 4u
+#define PAGES 4ull
 
 static hem_world *world;
 static hemi_root *root;
@@ -93,7 +93,7 @@ static void a_good_name_is_believed(void **state) {
 
 static void every_changed_byte_of_a_name_is_refused(void **state) {
     const hemi_name names[] = {library_name(),
-                               hemi_name_make(root, HEMI_NAME_OWN, (uintptr_t)&root, sizeof root)};
+                               hemi_name_make(root, HEMI_NAME_OWN, (uintptr_t)root, sizeof *root)};
 
     (void)state;
     for (size_t which = 0; which < 2; which++)

@@ -1,4 +1,4 @@
-/* Barriers of more ranks than one round serves: what happens when somebody leaves right behind one. */
+/* Barriers that somebody leaves for good, of as many ranks as one round serves, and of more. */
 #include "window/window.h"
 
 #include "base/testing.h"

@@ -172,7 +172,7 @@ static size_t allocated(void) {
     return mallinfo2().uordblks;
 }
 
-/* Buffers that are fine in themselves, but more than the arena holds: nothing may be left behind. */
+/* Buffers that are fine in themselves, but more than the arena holds: nothing may be left. */
 static void a_refused_window_leaves_nothing_behind(void **state) {
     char name[201];
     const hem_buffer buffer = {name, HEM_U8, 1ull << 45, 0};

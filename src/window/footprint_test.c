@@ -133,8 +133,8 @@ static void a_rank_costs_a_few_pages_of_shared_memory(void **state) {
     footprint many = run((int)ranks);
 
     (void)state;
-    assert_true(many.world_shared / ranks <= 3 * HEMI_PAGE);
-    assert_true(many.window_shared / ranks <= 6 * HEMI_PAGE);
+    assert_true(many.world_shared / ranks <= 3ull * HEMI_PAGE);
+    assert_true(many.window_shared / ranks <= 6ull * HEMI_PAGE);
 }
 
 int main(void) {

@@ -82,7 +82,11 @@ static hem_status build(hem_window *window, uint32_t rank, hemi_peer *peer) {
     uint64_t mine = hemi_window_control(window, window->rank);
     uint32_t root_rank = window->world->members[rank];
     hemi_name data = ((hemi_window_head *)hemi_arena_at(&window->root->arena, control))->data;
-    hem_status status = hemi_region_attach(window->root, &data, root_rank, &peer->data);
+    hem_status status = HEM_OK;
+    if (data.kind != (window->own_memory ? HEMI_NAME_OWN : HEMI_NAME_LIBRARY))
+        status = hemi_fail(HEM_ERR_MISMATCH, "rank %u has other memory in the window", rank);
+    if (status == HEM_OK)
+        status = hemi_region_attach(window->root, &data, root_rank, &peer->data);
     if (status == HEM_OK)
         status = reserve_row(window, control, window->rank);
     if (status == HEM_OK)
