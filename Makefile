@@ -83,7 +83,7 @@ install: all
 	DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
 
 clean:
-	rm -rf build build-debug build-asan build-tsan build-fuzz build-soak
+	rm -rf build build-*
 
 help:
 	@echo 'make          the command build/hem and the libraries beside it'

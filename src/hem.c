@@ -11,7 +11,7 @@ const hemi_transport *const hemi_transports[] = {
 };
 
 #define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
+#define TEXT(x)    TEXT_OF(x)
 
 const char *hem_version(void) {
     return TEXT(HEM_VERSION_MAJOR) "." TEXT(HEM_VERSION_MINOR) "." TEXT(HEM_VERSION_PATCH);

@@ -18,12 +18,12 @@ typedef struct hem_memory_handle {
 
 /** What the route to a peer's memory can do. */
 enum {
-    HEM_ROUTE_MAPPED = 1,      /**< plain loads and stores reach it */
-    HEM_ROUTE_ATOMIC = 2,      /**< fetch_add and compare_swap work on it */
-    HEM_ROUTE_SIGNAL = 4,      /**< it can carry signals */
-    HEM_ROUTE_WAKES = 8,       /**< a signal wakes a sleeping peer */
-    HEM_ROUTE_COPY = 16,       /**< read and write work, if only by system call */
-    HEM_ROUTE_DEVICE = 32,     /**< kernels on a GPU reach it */
+    HEM_ROUTE_MAPPED = 1,       /**< plain loads and stores reach it */
+    HEM_ROUTE_ATOMIC = 2,       /**< fetch_add and compare_swap work on it */
+    HEM_ROUTE_SIGNAL = 4,       /**< it can carry signals */
+    HEM_ROUTE_WAKES = 8,        /**< a signal wakes a sleeping peer */
+    HEM_ROUTE_COPY = 16,        /**< read and write work, if only by system call */
+    HEM_ROUTE_DEVICE = 32,      /**< kernels on a GPU reach it */
     HEM_ROUTE_SAME_PROCESS = 64 /**< the peer is a thread of this process */
 };
 

@@ -7,7 +7,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define HEM_API __attribute__((visibility("default")))
+#define HEM_API        __attribute__((visibility("default")))
 #define HEM_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define HEM_API
@@ -33,8 +33,8 @@ typedef enum hem_status {
 /** Wait for ever. Any other negative time limit is HEM_ERR_ARG. */
 #define HEM_FOREVER (-1LL)
 /** Time limits are nanoseconds. */
-#define HEM_US(x) ((long long)(x)*1000LL)
-#define HEM_MS(x) ((long long)(x)*1000000LL)
+#define HEM_US(x)  ((long long)(x)*1000LL)
+#define HEM_MS(x)  ((long long)(x)*1000000LL)
 #define HEM_SEC(x) ((long long)(x)*1000000000LL)
 
 /**

@@ -196,8 +196,8 @@ HEM_API HEM_MUST_CHECK hem_status hem_flush_all(hem_window *window);
 /* Signals: one 64-bit slot per (peer, id) on every rank, written by that peer alone. */
 
 typedef enum hem_signal_op {
-    HEM_SIGNAL_SET = 1, /**< the slot becomes the value */
-    HEM_SIGNAL_ADD = 2, /**< the value is added to the slot */
+    HEM_SIGNAL_SET = 1,  /**< the slot becomes the value */
+    HEM_SIGNAL_ADD = 2,  /**< the value is added to the slot */
     HEM_SIGNAL_WEAK = 16 /**< or-ed in: publishes only the put it comes with, not earlier ones */
 } hem_signal_op;
 

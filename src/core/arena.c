@@ -68,12 +68,12 @@ static hem_status choose_part(const hemi_arena_plan *plan, uint64_t *part_p) {
     if (part > most && !asked)
         part = most;
     if (part > most || part < PART_MIN)
-        return hemi_fail(HEM_ERR_LIMIT,
-                         "%u ranks with %" PRIu64 " MiB of address space each do not fit: at most "
-                         "%" PRIu64 " MiB are allowed in all (%s), and each needs %u MiB; raise the "
-                         "limit or set HEM_ARENA_SIZE",
-                         plan->ranks, (asked ? part : PART_MIN) >> 20, limit >> 20, whose,
-                         PART_MIN >> 20);
+        return hemi_fail(
+            HEM_ERR_LIMIT,
+            "%u ranks with %" PRIu64 " MiB of address space each do not fit: at most "
+            "%" PRIu64 " MiB are allowed in all (%s), and each needs %u MiB; raise the "
+            "limit or set HEM_ARENA_SIZE",
+            plan->ranks, (asked ? part : PART_MIN) >> 20, limit >> 20, whose, PART_MIN >> 20);
     *part_p = part;
     return HEM_OK;
 }
@@ -116,7 +116,8 @@ void hemi_team_init(hemi_team *team, uint64_t id, uint32_t owner, const uint32_t
 }
 
 /* Reserve and fill in what every arena has from the start. */
-static hem_status fill(hemi_arena *arena, const hemi_arena_plan *plan, const hemi_arena_head *head) {
+static hem_status fill(hemi_arena *arena, const hemi_arena_plan *plan,
+                       const hemi_arena_head *head) {
     hem_status status =
         hemi_arena_reserve(arena, 0, head->team_offset + hemi_team_bytes(plan->ranks));
     for (uint32_t r = 0; status == HEM_OK && head->reserve_bytes > 0 && r < plan->ranks; r++)
@@ -209,8 +210,7 @@ const char *hemi_arena_check(const hemi_arena_head *head, uint64_t file_bytes) {
         return "an arena with an impossible number of ranks";
     if (head->total_bytes != file_bytes || head->total_bytes > 2 * TOTAL_MAX)
         return "an arena whose length is not what it says";
-    if (head->ranks_offset != HEMI_PAGE ||
-        head->team_offset != team_offset(head->ranks) ||
+    if (head->ranks_offset != HEMI_PAGE || head->team_offset != team_offset(head->ranks) ||
         head->parts_offset != parts_offset(head->ranks))
         return "an arena whose blocks lie in the wrong place";
     if (head->part_bytes < PART_MIN || head->part_bytes % PART_ALIGN != 0 ||

@@ -11,7 +11,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum extent_state { HOLE = 1, CLEAN, DIRTY, USED, USED_SPARSE };
+enum extent_state {
+    HOLE = 1,
+    CLEAN,
+    DIRTY,
+    USED,
+    USED_SPARSE
+};
 
 typedef struct extent {
     uint64_t offset;

@@ -11,7 +11,10 @@
 #include "core/arena.h"
 
 /** Whether memory is reserved now, or page by page by whoever first uses it. */
-typedef enum hemi_heap_kind { HEMI_HEAP_RESERVED, HEMI_HEAP_SPARSE } hemi_heap_kind;
+typedef enum hemi_heap_kind {
+    HEMI_HEAP_RESERVED,
+    HEMI_HEAP_SPARSE
+} hemi_heap_kind;
 
 /** Prepare the heap of one's own rank; does nothing if it is prepared. */
 hem_status hemi_heap_open(const hemi_arena *arena, const hemi_platform *platform,
@@ -31,7 +34,6 @@ void hemi_heap_free(const hemi_arena *arena, const hemi_platform *platform, uint
                     uint64_t offset, uint64_t cache_bytes);
 
 /** Bytes in use, for tests and statistics. */
-uint64_t hemi_heap_used(const hemi_arena *arena, const hemi_platform *platform,
-                        uint32_t root_rank);
+uint64_t hemi_heap_used(const hemi_arena *arena, const hemi_platform *platform, uint32_t root_rank);
 
 #endif

@@ -20,14 +20,14 @@
 
 #include <stdint.h>
 
-#define HEMI_ARENA_MAGIC 0x616e6572616d6568u /* "hemarena" */
-#define HEMI_TEAM_MAGIC 0x6d6165746d6568u    /* "hemteam" */
+#define HEMI_ARENA_MAGIC    0x616e6572616d6568u /* "hemarena" */
+#define HEMI_TEAM_MAGIC     0x6d6165746d6568u   /* "hemteam" */
 #define HEMI_LAYOUT_VERSION 1u
 
-#define HEMI_PAGE 4096u
+#define HEMI_PAGE      4096u
 #define HEMI_MAX_RANKS 65536
 /** What one rank can say to all in one step of a collective set-up. */
-#define HEMI_BLOB 480
+#define HEMI_BLOB    480
 #define HEMI_FLIGHTS 4
 /** Start of each part: the book-keeping of its heap. */
 #define HEMI_HEAP_META (256u << 10)
@@ -61,9 +61,9 @@ typedef struct hemi_arena_head {
     uint64_t parts_offset;
     uint64_t part_bytes;
     uint64_t reserve_bytes; /**< memory that was reserved in each part behind its book-keeping */
-    uint64_t job;      /**< random; names the job to people */
-    uint64_t start_ns; /**< platform clock */
-    char command[160]; /**< what is run, for people */
+    uint64_t job;           /**< random; names the job to people */
+    uint64_t start_ns;      /**< platform clock */
+    char command[160];      /**< what is run, for people */
 
     /** Counts up after any rank died or left and after any revoke: whoever cached it looks again. */
     uint32_t alarm __attribute__((aligned(HEMI_LINE)));
@@ -108,13 +108,13 @@ typedef struct hemi_rank_block {
 
 /** One member of a team: what it has said in collective set-up, and whether it has left. */
 typedef struct hemi_cell {
-    uint64_t seq;    /**< number of the last step that this member has published */
-    uint64_t shrink; /**< number of the last hem_world_shrink that it has entered */
-    uint64_t heard;  /**< number of the last step with whose blobs it is done */
-    uint64_t meet;   /**< number of the last hemi_team_meet that it has entered */
+    uint64_t seq;          /**< number of the last step that this member has published */
+    uint64_t shrink;       /**< number of the last hem_world_shrink that it has entered */
+    uint64_t heard;        /**< number of the last step with whose blobs it is done */
+    uint64_t meet;         /**< number of the last hemi_team_meet that it has entered */
     uint64_t meet_tags[2]; /**< what for, by number % 2 */
-    uint32_t closed; /**< it has called hem_world_close */
-    uint32_t left;   /**< it will not touch the team again */
+    uint32_t closed;       /**< it has called hem_world_close */
+    uint32_t left;         /**< it will not touch the team again */
     uint8_t blobs[2][HEMI_BLOB] __attribute__((aligned(HEMI_LINE)));
 } __attribute__((aligned(HEMI_LINE))) hemi_cell;
 

@@ -15,8 +15,8 @@ void hemi_liveness_alarm(const hemi_arena *arena, const hemi_platform *platform)
     }
 }
 
-bool hemi_liveness_ended(const hemi_arena *arena, const hemi_platform *platform,
-                         uint32_t root_rank, int exit_code) {
+bool hemi_liveness_ended(const hemi_arena *arena, const hemi_platform *platform, uint32_t root_rank,
+                         int exit_code) {
     hemi_rank_block *block = hemi_arena_rank(arena, root_rank);
     uint32_t before = hemi_load32_acquire(&block->state);
     if (before > HEMI_STATE_ALIVE)

@@ -15,8 +15,8 @@
  * `exit_code` as a shell says it (128 + signal); 0 makes it EXITED, anything else DEAD. The first
  * declaration stands. Returns whether this was the first.
  */
-bool hemi_liveness_ended(const hemi_arena *arena, const hemi_platform *platform,
-                         uint32_t root_rank, int exit_code);
+bool hemi_liveness_ended(const hemi_arena *arena, const hemi_platform *platform, uint32_t root_rank,
+                         int exit_code);
 
 /** Count the alarm up and wake every sleeper of every rank. For deaths, revokes and closes. */
 void hemi_liveness_alarm(const hemi_arena *arena, const hemi_platform *platform);

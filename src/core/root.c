@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 /* Measured on two cores: about the time of two context switches, after which spinning loses. */
-#define SPIN_ALONE 4000
-#define SPIN_SHARED 40
-#define YIELD_ALONE_NS 50000
+#define SPIN_ALONE      4000
+#define SPIN_SHARED     40
+#define YIELD_ALONE_NS  50000
 #define YIELD_SHARED_NS 200000
-#define CACHE_BYTES (64ull << 20)
+#define CACHE_BYTES     (64ull << 20)
 
 /* What a rank says about its cores when it opens. */
 typedef struct cores_say {
@@ -126,8 +126,8 @@ static hem_status choose_waiting(hemi_root *root, bool crowded) {
 static hem_status open_over_all(hem_world *all, hem_world **world_p) {
     hemi_root *root = all->root;
     cores_say cores = my_cores();
-    hem_status status = hemi_team_agree(all, HEMI_CALL_OPEN, HEM_OK, 0, &cores, sizeof cores,
-                                        all->timeout_ns);
+    hem_status status =
+        hemi_team_agree(all, HEMI_CALL_OPEN, HEM_OK, 0, &cores, sizeof cores, all->timeout_ns);
     if (status == HEM_OK) {
         root->all_fence = hemi_load32_acquire(&root->arena.head->fence) != 0;
         root->fence = root->all_fence;

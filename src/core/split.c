@@ -165,9 +165,9 @@ typedef struct shrink_wait {
 } shrink_wait;
 
 #define OFFER_SHIFT 48
-#define OFFER_MASK ((1ull << OFFER_SHIFT) - 1)
+#define OFFER_MASK  ((1ull << OFFER_SHIFT) - 1)
 /* Instead of a page: nobody came in time, or there was no memory. No team lies there. */
-#define OFFER_LATE 0
+#define OFFER_LATE      0
 #define OFFER_NO_MEMORY 1
 
 static hem_status poll_shrink(void *arg) {

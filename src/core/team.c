@@ -180,8 +180,11 @@ static hem_status wait_for_step(step *s, const hemi_say *say, int64_t timeout_ns
         .doomed = doomed_step,
         .where = where_step,
         .arg = s,
-        .note = {.call = say->call, .peer = -1, .world = world->id,
-                 .fingerprint = say->fingerprint, .wanted = s->epoch},
+        .note = {.call = say->call,
+                 .peer = -1,
+                 .world = world->id,
+                 .fingerprint = say->fingerprint,
+                 .wanted = s->epoch},
     };
     hem_status status = hemi_wait(world, &wait, timeout_ns);
     uint64_t word = settle(s, s->next < world->size ? s->next : 0, status);
@@ -193,9 +196,8 @@ static hem_status wait_for_step(step *s, const hemi_say *say, int64_t timeout_ns
     return explain(world, say->call, word);
 }
 
-hem_status hemi_team_agree(hem_world *world, uint32_t call, hem_status status,
-                           uint64_t fingerprint, const void *data, size_t bytes,
-                           int64_t timeout_ns) {
+hem_status hemi_team_agree(hem_world *world, uint32_t call, hem_status status, uint64_t fingerprint,
+                           const void *data, size_t bytes, int64_t timeout_ns) {
     hemi_say say = {.call = call, .status = status, .fingerprint = fingerprint};
     if (bytes > 0)
         memcpy(say.data, data, bytes);
@@ -235,7 +237,7 @@ typedef struct meeting {
     uint64_t tag;
     uint32_t next;
     uint32_t dead; /* a rank that is, or the size of the world */
-    bool mixed; /* somebody came for something else */
+    bool mixed;    /* somebody came for something else */
 } meeting;
 
 static bool has_come(const meeting *m) {
@@ -271,8 +273,7 @@ static void where_meeting(void *arg, hemi_flight_note *note) {
 
 hem_status hemi_team_meet(hem_world *world, uint32_t call, uint64_t tag, int64_t timeout_ns) {
     hemi_cell *mine = &world->cells[world->rank];
-    meeting m = {.world = world, .number = mine->meet + 1, .tag = tag,
-                 .dead = world->size};
+    meeting m = {.world = world, .number = mine->meet + 1, .tag = tag, .dead = world->size};
     hemi_store64_relaxed(&mine->meet_tags[m.number % 2], tag);
     hemi_store64_release(&mine->meet, m.number);
     hemi_team_wake(world);
@@ -280,8 +281,8 @@ hem_status hemi_team_meet(hem_world *world, uint32_t call, uint64_t tag, int64_t
         .poll = poll_meeting,
         .where = where_meeting,
         .arg = &m,
-        .note = {.call = call, .peer = -1, .world = world->id, .fingerprint = tag,
-                 .wanted = m.number},
+        .note =
+            {.call = call, .peer = -1, .world = world->id, .fingerprint = tag, .wanted = m.number},
     };
     hem_status status = hemi_wait(world, &wait, timeout_ns);
     if (status == HEM_ERR_TIMEOUT)
@@ -328,8 +329,7 @@ static hem_status poll_flag(void *arg) {
     return HEM_OK;
 }
 
-hem_status hemi_team_await_flag(hem_world *world, uint32_t call, size_t which,
-                                int64_t timeout_ns) {
+hem_status hemi_team_await_flag(hem_world *world, uint32_t call, size_t which, int64_t timeout_ns) {
     flag_wait f = {.world = world, .which = which, .dead = world->size};
     hemi_wait_for wait = {
         .poll = poll_flag,

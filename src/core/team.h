@@ -41,9 +41,8 @@ typedef struct hemi_say {
  *
  * Collective over the team, from one thread at a time.
  */
-hem_status hemi_team_agree(hem_world *world, uint32_t call, hem_status status,
-                           uint64_t fingerprint, const void *data, size_t bytes,
-                           int64_t timeout_ns);
+hem_status hemi_team_agree(hem_world *world, uint32_t call, hem_status status, uint64_t fingerprint,
+                           const void *data, size_t bytes, int64_t timeout_ns);
 
 /**
  * Wait until every member has come or is dead. For giving things up together.

@@ -1,7 +1,7 @@
-#include "core/root.h"
-#include "core/team.h"
 #include "core/world.h"
 #include "core/heap.h"
+#include "core/root.h"
+#include "core/team.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -118,9 +118,9 @@ void hemi_world_abandon(hem_world *world, hemi_child *child) {
 static hem_status check_team(const hemi_root *root, uint64_t offset, uint32_t rank,
                              hemi_team **team_p, uint32_t *size_p) {
     const hemi_arena *arena = &root->arena;
-    bool inside = offset == arena->team_offset ||
-                  (offset >= arena->parts_offset && offset % HEMI_PAGE == 0 &&
-                   offset <= arena->total_bytes - HEMI_PAGE);
+    bool inside =
+        offset == arena->team_offset || (offset >= arena->parts_offset && offset % HEMI_PAGE == 0 &&
+                                         offset <= arena->total_bytes - HEMI_PAGE);
     if (!inside)
         return hemi_fail(HEM_ERR_MISMATCH, "a peer named a world outside of shared memory");
     hemi_team *team = hemi_arena_at(arena, offset);
@@ -152,8 +152,8 @@ static hem_status copy_members(const hemi_root *root, hemi_team *team, uint32_t 
     return HEM_OK;
 }
 
-hem_status hemi_world_make(hemi_root *root, uint64_t team_offset, uint32_t rank,
-                           int64_t timeout_ns, hem_world **world_p) {
+hem_status hemi_world_make(hemi_root *root, uint64_t team_offset, uint32_t rank, int64_t timeout_ns,
+                           hem_world **world_p) {
     hemi_team *team = NULL;
     uint32_t size = 0;
     hem_status status = check_team(root, team_offset, rank, &team, &size);
@@ -237,8 +237,8 @@ static void release_team(hem_world *world) {
     }
     if (world->keep_memory)
         return; /* some rank did not come, and waiting a second time would not help */
-    hem_status gone = hemi_team_await_flag(world, HEMI_CALL_CLOSE, offsetof(hemi_cell, left),
-                                           world->timeout_ns);
+    hem_status gone =
+        hemi_team_await_flag(world, HEMI_CALL_CLOSE, offsetof(hemi_cell, left), world->timeout_ns);
     if (gone == HEM_OK || gone == HEM_ERR_PEER)
         hemi_heap_free(&root->arena, root->platform, root->rank, world->team_offset, 0);
 }

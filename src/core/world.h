@@ -18,10 +18,11 @@ typedef struct hemi_root {
     hemi_rank_block *me;
     uint32_t rank; /**< root rank */
     uint32_t refs; /**< worlds; atomic */
-    bool fence;    /**< this process fences when it signals: membarrier does not reach it, or not all */
+    bool
+        fence; /**< this process fences when it signals: membarrier does not reach it, or not all */
     bool all_fence; /**< every rank does, so that sleepers need no membarrier */
-    bool threads;  /**< all ranks are threads of this process */
-    uint32_t spin; /**< polls before a wait yields */
+    bool threads;   /**< all ranks are threads of this process */
+    uint32_t spin;  /**< polls before a wait yields */
     uint64_t yield_ns;
     uint64_t cache_bytes;
     uint32_t worlds_lock;
@@ -56,7 +57,7 @@ struct hem_world {
     uint32_t alarm_seen;
     uint32_t children_lock;
     hemi_child *children;
-    bool keep_memory; /**< the world is closing, and some rank did not come */
+    bool keep_memory;      /**< the world is closing, and some rank did not come */
     uint64_t objects_made; /**< windows and such: their number names them to people */
 };
 
@@ -93,8 +94,8 @@ static inline hem_status hemi_world_check_peer(hem_world *world, uint32_t rank, 
  * Make this rank's handle on a team. Checks the block. On failure nothing is kept; on success the
  * root has one more reference.
  */
-hem_status hemi_world_make(hemi_root *root, uint64_t team_offset, uint32_t rank,
-                           int64_t timeout_ns, hem_world **world_p);
+hem_status hemi_world_make(hemi_root *root, uint64_t team_offset, uint32_t rank, int64_t timeout_ns,
+                           hem_world **world_p);
 
 /** Free the handle and drop its reference to the root. Touches no shared memory of the team. */
 void hemi_world_free(hem_world *world);

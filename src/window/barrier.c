@@ -135,9 +135,8 @@ static bool has_entered(const barrier_wait *w, uint32_t rank) {
     const hem_window *window = w->window;
     if (rank == window->rank)
         return true;
-    return is_flat(window)
-               ? heard(&window->peers[rank]->in_arrivals[w->id], w->state->arrived)
-               : hemi_tree_entered(window, w->id, rank) >= w->state->arrived;
+    return is_flat(window) ? heard(&window->peers[rank]->in_arrivals[w->id], w->state->arrived)
+                           : hemi_tree_entered(window, w->id, rank) >= w->state->arrived;
 }
 
 static hem_status doomed_barrier(void *arg) {
@@ -195,8 +194,13 @@ static hem_status wait_barrier(hem_window *window, uint32_t id, int64_t timeout_
         .doomed = doomed_barrier,
         .where = where_barrier,
         .arg = &w,
-        .note = {.call = HEMI_CALL_BARRIER, .peer = -1, .id = id, .compare = HEM_GE,
-                 .wanted = w.state->arrived, .window = window->id, .world = window->world->id},
+        .note = {.call = HEMI_CALL_BARRIER,
+                 .peer = -1,
+                 .id = id,
+                 .compare = HEM_GE,
+                 .wanted = w.state->arrived,
+                 .window = window->id,
+                 .world = window->world->id},
     };
     hem_status status = hemi_wait(window->world, &wait, timeout_ns);
     if (status == HEM_ERR_TIMEOUT)
@@ -277,8 +281,7 @@ static hem_status arrive_pair(pair_wait *w, uint32_t id, const char *call) {
         return hemi_fail(HEM_ERR_ARG, "%s: barrier %u with rank %u was entered and not yet left",
                          call, id, w->peer->rank);
     w->state->arrived++;
-    tell(w->window, w->peer, pair_arrival(w->window, w->peer->out_arrivals, id),
-         w->state->arrived);
+    tell(w->window, w->peer, pair_arrival(w->window, w->peer->out_arrivals, id), w->state->arrived);
     return HEM_OK;
 }
 
@@ -296,8 +299,7 @@ static hem_status doomed_pair(void *arg) {
 
 static hem_status leave_pair(pair_wait *w, int64_t limit_ns) {
     uint64_t look = hemi_load64_acquire(&w->arrival->look);
-    hem_status status =
-        look == 0 ? HEM_OK : hemi_peer_take_set(w->window, w->peer, look, limit_ns);
+    hem_status status = look == 0 ? HEM_OK : hemi_peer_take_set(w->window, w->peer, look, limit_ns);
     if (status == HEM_OK)
         w->state->passed = w->state->arrived;
     return status;
@@ -310,9 +312,13 @@ static hem_status wait_pair(pair_wait *w, uint32_t id, int64_t timeout_ns) {
         .doomed = doomed_pair,
         .arg = w,
         .note = {.call = HEMI_CALL_BARRIER_PEER,
-                 .peer = (int32_t)window->world->members[w->peer->rank], .id = id,
-                 .compare = HEM_GE, .wanted = w->state->arrived, .word = &w->arrival->epoch,
-                 .window = window->id, .world = window->world->id},
+                 .peer = (int32_t)window->world->members[w->peer->rank],
+                 .id = id,
+                 .compare = HEM_GE,
+                 .wanted = w->state->arrived,
+                 .word = &w->arrival->epoch,
+                 .window = window->id,
+                 .world = window->world->id},
     };
     hem_status status = hemi_wait(window->world, &wait, timeout_ns);
     if (status == HEM_ERR_TIMEOUT)

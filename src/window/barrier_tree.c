@@ -15,7 +15,11 @@
 
 #include "core/team.h"
 
-enum { RELEASED, GROUPS, FIRST_GROUP };
+enum {
+    RELEASED,
+    GROUPS,
+    FIRST_GROUP
+};
 
 static uint32_t group_count(uint32_t ranks) {
     return (ranks + HEMI_BARRIER_FLAT - 1) / HEMI_BARRIER_FLAT;

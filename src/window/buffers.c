@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define NAME_MAX_BYTES 255
-#define BUFFERS_MAX 65536
+#define BUFFERS_MAX    65536
 
 size_t hem_dtype_size(hem_dtype dtype) {
     switch (dtype) {
@@ -120,7 +120,7 @@ static uint64_t mix(uint64_t hash, const void *data, size_t n) {
 
 uint64_t hemi_window_fingerprint(const hem_window_options *options) {
     uint64_t hash = 0xcbf29ce484222325u;
-    uint64_t numbers[] = {options->signals,      options->barriers,        options->counters,
+    uint64_t numbers[] = {options->signals,      options->barriers,       options->counters,
                           options->buffer_count, options->memory != NULL, options->align};
     hash = mix(hash, numbers, sizeof numbers);
     if (options->buffers == NULL || options->buffer_count > BUFFERS_MAX)

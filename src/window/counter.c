@@ -75,8 +75,12 @@ hem_status hem_wait_counter(hem_window *window, uint32_t counter, uint64_t value
         .poll = poll_counter,
         .arg = &w,
         .note = {.call = HEMI_CALL_WAIT_COUNTER,
-                 .peer = (int32_t)window->world->members[window->rank], .id = counter,
-                 .compare = HEM_GE, .wanted = value, .word = w.word, .window = window->id,
+                 .peer = (int32_t)window->world->members[window->rank],
+                 .id = counter,
+                 .compare = HEM_GE,
+                 .wanted = value,
+                 .word = w.word,
+                 .window = window->id,
                  .world = window->world->id},
     };
     status = hemi_wait(window->world, &wait, timeout_ns);

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#define SIGNALS_DEFAULT 16
+#define SIGNALS_DEFAULT  16
 #define BARRIERS_DEFAULT 4
 #define COUNTERS_DEFAULT 4
-#define SIGNALS_MAX 4096
-#define BARRIERS_MAX 256
-#define COUNTERS_MAX 4096
+#define SIGNALS_MAX      4096
+#define BARRIERS_MAX     256
+#define COUNTERS_MAX     4096
 
 /* Second step: where everything is. */
 typedef struct place_say {
@@ -132,10 +132,10 @@ static hem_status make_control(hem_window *window) {
     hemi_window_head *head = hemi_window_own_head(window);
     head->magic = HEMI_WINDOW_MAGIC;
     head->id = window->id;
-    head->data = window->own_memory
-                     ? hemi_name_make(root, HEMI_NAME_OWN, (uintptr_t)window->memory, window->bytes)
-                     : hemi_name_make(root, HEMI_NAME_LIBRARY, window->memory_offset,
-                                      window->bytes);
+    head->data =
+        window->own_memory
+            ? hemi_name_make(root, HEMI_NAME_OWN, (uintptr_t)window->memory, window->bytes)
+            : hemi_name_make(root, HEMI_NAME_LIBRARY, window->memory_offset, window->bytes);
     return HEM_OK;
 }
 
@@ -183,9 +183,8 @@ static hem_status hear_places(hem_window *window) {
 static hem_status probe(hem_window *window) {
     hemi_peer *peer = NULL;
     unsigned char byte = 0;
-    hem_status status =
-        hemi_peer_find(window, (int)((window->rank + 1) % window->size), "hem_window_create",
-                       &peer);
+    hem_status status = hemi_peer_find(window, (int)((window->rank + 1) % window->size),
+                                       "hem_window_create", &peer);
     if (status != HEM_OK || peer->data.bytes == 0)
         return status;
     return hemi_region_get(&peer->data, 0, &byte, 1);
@@ -254,8 +253,8 @@ hem_status hem_window_destroy(hem_window *window) {
         return HEM_OK;
     hem_status status = HEM_OK;
     if (window->world != NULL) {
-        status = hemi_team_meet(window->world, HEMI_CALL_WINDOW_DESTROY, window->id,
-                                window->timeout_ns);
+        status =
+            hemi_team_meet(window->world, HEMI_CALL_WINDOW_DESTROY, window->id, window->timeout_ns);
         if (status != HEM_OK && status != HEM_ERR_PEER) {
             /* Whoever did not come may still put into this rank's memory: it goes with the world. */
             window->destroyed = true;

@@ -172,8 +172,7 @@ static inline bool hemi_line_move(const hemi_line *line, hemi_claim *claim, uint
     uint64_t place = line->place;
     bool inside = hemi_place_inside(place, bytes);
     if (__builtin_expect(inside, 1))
-        hemi_copy_short(memory + hemi_place_offset(place), line->payload,
-                        hemi_place_length(place));
+        hemi_copy_short(memory + hemi_place_offset(place), line->payload, hemi_place_length(place));
     HEMI_POINT();
     /* Pairs with the acquire of whoever waits for it to be in place. */
     hemi_store32_release(&claim->done, seq);

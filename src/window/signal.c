@@ -74,8 +74,8 @@ static hem_status carry(hem_window *window, hemi_peer *peer, size_t offset, cons
     return HEM_OK;
 }
 
-static hem_status put_signal(hem_window *window, int rank, size_t offset, const void *src,
-                             size_t n, uint32_t id, int op, uint64_t value, const char *call) {
+static hem_status put_signal(hem_window *window, int rank, size_t offset, const void *src, size_t n,
+                             uint32_t id, int op, uint64_t value, const char *call) {
     hemi_peer *peer = NULL;
     hem_status status = hemi_peer_reach(window, rank, call, &peer);
     if (status == HEM_OK)
@@ -123,8 +123,8 @@ hem_status hem_put_signal(hem_window *window, int peer, size_t offset, const voi
     return put_signal(window, peer, offset, src, n, id, HEM_SIGNAL_ADD, value, "hem_put_signal");
 }
 
-hem_status hem_put_signal_op(hem_window *window, int peer, size_t offset, const void *src,
-                             size_t n, uint32_t id, int op, uint64_t value) {
+hem_status hem_put_signal_op(hem_window *window, int peer, size_t offset, const void *src, size_t n,
+                             uint32_t id, int op, uint64_t value) {
     return put_signal(window, peer, offset, src, n, id, op, value, "hem_put_signal_op");
 }
 

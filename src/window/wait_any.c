@@ -52,8 +52,8 @@ static hem_status begin(hem_window *window, const hem_signal_want *wants, size_t
                         const void *out, const char *call) {
     hem_status status = hemi_window_check(window, call);
     if (status == HEM_OK && (wants == NULL || count == 0 || out == NULL))
-        status = hemi_fail(HEM_ERR_ARG, "%s: there is nothing to wait for, or no place to say it",
-                           call);
+        status =
+            hemi_fail(HEM_ERR_ARG, "%s: there is nothing to wait for, or no place to say it", call);
     for (size_t i = 0; status == HEM_OK && i < count; i++) {
         hemi_peer *peer = NULL;
         status = hemi_peer_find(window, wants[i].peer, call, &peer);
@@ -65,8 +65,7 @@ static hem_status begin(hem_window *window, const hem_signal_want *wants, size_t
 
 static hem_status take(any_wait *w, int64_t limit_ns) {
     const hem_signal_want *want = &w->wants[w->which];
-    return hemi_peer_take(w->window, w->window->peers[want->peer], want->id,
-                          limit_ns);
+    return hemi_peer_take(w->window, w->window->peers[want->peer], want->id, limit_ns);
 }
 
 hem_status hem_wait_signal_any(hem_window *window, const hem_signal_want *wants, size_t count,
@@ -82,8 +81,11 @@ hem_status hem_wait_signal_any(hem_window *window, const hem_signal_want *wants,
         .doomed = doomed_any,
         .where = where_any,
         .arg = &w,
-        .note = {.call = HEMI_CALL_WAIT_SIGNAL_ANY, .id = wants[0].id,
-                 .compare = wants[0].compare, .wanted = wants[0].value, .window = window->id,
+        .note = {.call = HEMI_CALL_WAIT_SIGNAL_ANY,
+                 .id = wants[0].id,
+                 .compare = wants[0].compare,
+                 .wanted = wants[0].value,
+                 .window = window->id,
                  .world = window->world->id},
     };
     status = hemi_wait(window->world, &wait, timeout_ns);

@@ -51,9 +51,13 @@ static hem_status wait_from(from_wait *w, int64_t timeout_ns) {
         .doomed = doomed_from,
         .arg = w,
         .note = {.call = HEMI_CALL_WAIT_SIGNAL_FROM,
-                 .peer = (int32_t)window->world->members[w->peer->rank], .id = w->id,
-                 .compare = w->compare, .wanted = w->value, .word = &w->peer->in[w->id].value,
-                 .window = window->id, .world = window->world->id},
+                 .peer = (int32_t)window->world->members[w->peer->rank],
+                 .id = w->id,
+                 .compare = w->compare,
+                 .wanted = w->value,
+                 .word = &w->peer->in[w->id].value,
+                 .window = window->id,
+                 .world = window->world->id},
     };
     hem_status status = hemi_wait(window->world, &wait, timeout_ns);
     if (status == HEM_ERR_TIMEOUT)
@@ -110,10 +114,10 @@ hem_status hem_wait_signal_from(hem_window *window, int peer, uint32_t id, hem_c
                              spin_from(window, &p->in[id].value, compare, value),
                          1)) {
         const hemi_line *line = &p->in[id];
-        if (__builtin_expect(hemi_load64_acquire(&line->look) == 0 &&
-                                 hemi_line_take(line, &p->in_claims[id], window->memory,
-                                                window->bytes),
-                             1))
+        if (__builtin_expect(
+                hemi_load64_acquire(&line->look) == 0 &&
+                    hemi_line_take(line, &p->in_claims[id], window->memory, window->bytes),
+                1))
             return HEM_OK;
         return hemi_peer_take(window, p, id, timeout_ns);
     }
@@ -203,8 +207,7 @@ static hem_status doomed_sum(void *arg) {
 
 /* Deliver what came with the signals of all peers. */
 static hem_status take_sum(hem_window *window, uint32_t id, int64_t limit_ns) {
-    const uint32_t *list =
-        (const uint32_t *)(const void *)(window->control + window->layout.list);
+    const uint32_t *list = (const uint32_t *)(const void *)(window->control + window->layout.list);
     uint32_t users = hemi_load32_acquire(&hemi_window_own_head(window)->users);
     hem_status status = HEM_OK;
     for (uint32_t i = 0; i < users && i < window->size && status == HEM_OK; i++) {
@@ -241,8 +244,13 @@ hem_status hem_wait_signal(hem_window *window, uint32_t id, hem_compare compare,
         .poll = poll_sum,
         .doomed = doomed_sum,
         .arg = &w,
-        .note = {.call = HEMI_CALL_WAIT_SIGNAL, .peer = -1, .id = id, .compare = compare,
-                 .wanted = value, .window = window->id, .world = window->world->id},
+        .note = {.call = HEMI_CALL_WAIT_SIGNAL,
+                 .peer = -1,
+                 .id = id,
+                 .compare = compare,
+                 .wanted = value,
+                 .window = window->id,
+                 .world = window->world->id},
     };
     status = hemi_wait(window->world, &wait, timeout_ns);
     if (status == HEM_ERR_TIMEOUT)

@@ -72,8 +72,8 @@ struct hem_window {
     hemi_child child;
     hem_world *world; /**< NULL once it is closed */
     hemi_root *root;
-    hemi_peer **peers; /**< NULL where not used yet; set with release */
-    uint32_t *controls; /**< pages from the start of every rank's part to its control block */
+    hemi_peer **peers;      /**< NULL where not used yet; set with release */
+    uint32_t *controls;     /**< pages from the start of every rank's part to its control block */
     unsigned char *control; /**< this rank's own */
     unsigned char *memory;
     uint64_t bytes;
@@ -137,8 +137,7 @@ static inline hemi_window_head *hemi_window_own_head(const hem_window *window) {
 }
 
 hem_status hemi_window_fail_rank(const hem_window *window, int rank, const char *call);
-hem_status hemi_window_fail_range(const hemi_peer *peer, size_t offset, size_t n,
-                                  const char *call);
+hem_status hemi_window_fail_range(const hemi_peer *peer, size_t offset, size_t n, const char *call);
 hem_status hemi_window_fail_id(const hem_window *window, uint32_t id, uint32_t ids,
                                const char *what, const char *call);
 hem_status hemi_window_fail_handle(const hem_window *window, const char *call);
@@ -209,8 +208,7 @@ static inline hem_status hemi_peer_find(hem_window *window, int rank, const char
  * rank exists and was used before, nobody has died. Otherwise NULL, and the slow way finds out why.
  */
 static inline hemi_peer *hemi_peer_ready(const hem_window *window, int rank) {
-    if (__builtin_expect(window == NULL || window->world == NULL ||
-                             (uint32_t)rank >= window->size,
+    if (__builtin_expect(window == NULL || window->world == NULL || (uint32_t)rank >= window->size,
                          0))
         return NULL;
     const hem_world *world = window->world;
@@ -231,9 +229,8 @@ static inline hem_status hemi_peer_reach(hem_window *window, int rank, const cha
 
 static inline hem_status hemi_peer_range(const hemi_peer *peer, size_t offset, const void *here,
                                          size_t n, const char *call) {
-    if (__builtin_expect(n > peer->data.bytes || offset > peer->data.bytes - n ||
-                             (here == NULL && n > 0),
-                         0))
+    if (__builtin_expect(
+            n > peer->data.bytes || offset > peer->data.bytes - n || (here == NULL && n > 0), 0))
         return here == NULL && n > 0 ? hemi_fail(HEM_ERR_ARG, "%s: the buffer is NULL", call)
                                      : hemi_window_fail_range(peer, offset, n, call);
     return HEM_OK;
@@ -268,7 +265,6 @@ uint64_t hemi_peer_unsettled(hemi_peer *peer, uint32_t but);
 hem_status hemi_peer_take(hem_window *window, hemi_peer *peer, uint32_t id, int64_t limit_ns);
 
 /** The same for the ids of a `look` set. */
-hem_status hemi_peer_take_set(hem_window *window, hemi_peer *peer, uint64_t look,
-                              int64_t limit_ns);
+hem_status hemi_peer_take_set(hem_window *window, hemi_peer *peer, uint64_t look, int64_t limit_ns);
 
 #endif

@@ -75,8 +75,8 @@ static hem_status exchange_who(const hem_world_options *options, uint32_t **pids
     hem_status status = HEM_OK;
     if (all == NULL || pids == NULL)
         status = hemi_fail(HEM_ERR_MEMORY, "no memory for %zu ranks", size);
-    who_say mine = {.magic = HEMI_ARENA_MAGIC, .version = HEMI_LAYOUT_VERSION,
-                    .pid = (uint32_t)getpid()};
+    who_say mine = {
+        .magic = HEMI_ARENA_MAGIC, .version = HEMI_LAYOUT_VERSION, .pid = (uint32_t)getpid()};
     read_machine(mine.machine, sizeof mine.machine);
     if (status == HEM_OK)
         status = gather(options, &mine, all, sizeof mine);
@@ -96,7 +96,8 @@ static hem_status exchange_who(const hem_world_options *options, uint32_t **pids
 /* Rank 0: make the arena and a place to fetch it from. */
 static hem_status prepare(const hem_world_options *options, const uint32_t *pids,
                           hemi_arena *arena_p, hemi_handout **handout_p) {
-    hemi_arena_plan plan = {.ranks = (uint32_t)options->size, .kind = HEMI_KIND_CALLBACK,
+    hemi_arena_plan plan = {.ranks = (uint32_t)options->size,
+                            .kind = HEMI_KIND_CALLBACK,
                             .part_bytes = options->arena_bytes};
     hemi_arena arena;
     hem_status status = hemi_arena_make(&plan, hemi_platform_real(), &arena);
@@ -153,8 +154,7 @@ static hem_status serve(const hem_world_options *options, int64_t timeout_ns, co
     return status != HEM_OK ? status : said;
 }
 
-static hem_status fetch(const hem_world_options *options, int64_t timeout_ns,
-                        hemi_arena *arena_p) {
+static hem_status fetch(const hem_world_options *options, int64_t timeout_ns, hemi_arena *arena_p) {
     hemi_handout_name name;
     hem_status status = exchange_where(options, HEM_OK, NULL, &name);
     int fd = -1;

@@ -23,8 +23,7 @@ typedef struct hemi_control_hello {
 } hemi_control_hello;
 
 /** Check a message of `bytes` bytes from a rank. @return NULL and the rank, or what is wrong. */
-const char *hemi_control_parse(const void *message, size_t bytes, uint32_t ranks,
-                               uint32_t *rank_p);
+const char *hemi_control_parse(const void *message, size_t bytes, uint32_t ranks, uint32_t *rank_p);
 
 /** What the environment says about a launched rank. */
 typedef struct hemi_launch_info {

@@ -108,7 +108,9 @@ static bool send_descriptor(int to, int fd) {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {.space = {0}};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control.space,
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
                              .msg_controllen = sizeof control.space};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
@@ -127,8 +129,9 @@ static uint32_t serve_one(const hemi_handout *handout, const hemi_arena *arena) 
     unsigned char message[64];
     if (same_user(peer) && wait_readable(peer, ASK_LIMIT_MS * 1000000ll) > 0) {
         ssize_t got = recv(peer, message, sizeof message, 0);
-        if (got < 0 || hemi_handout_parse(message, (size_t)got, handout->where.token, arena->ranks,
-                                          &rank) != NULL ||
+        if (got < 0 ||
+            hemi_handout_parse(message, (size_t)got, handout->where.token, arena->ranks, &rank) !=
+                NULL ||
             !send_descriptor(peer, arena->fd))
             rank = 0;
     }
@@ -179,7 +182,9 @@ static int receive_descriptor(int from) {
         char space[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control;
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control.space,
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
                              .msg_controllen = sizeof control.space};
     if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != 1)
         return -1;
@@ -192,8 +197,8 @@ static int receive_descriptor(int from) {
     return fd;
 }
 
-static hem_status ask_for(int to, const hemi_handout_name *name, uint32_t rank,
-                          int64_t timeout_ns, int *fd_p) {
+static hem_status ask_for(int to, const hemi_handout_name *name, uint32_t rank, int64_t timeout_ns,
+                          int *fd_p) {
     hemi_handout_ask ask = {ASK_MAGIC, name->token, HEMI_LAYOUT_VERSION, rank};
     struct sockaddr_un address;
     socklen_t size = address_of(name->name, &address);

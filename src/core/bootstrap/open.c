@@ -21,8 +21,8 @@ hem_status hemi_open_alone(const hem_world_options *options, hem_world **world_p
     hem_status status = hemi_open_timeout(options, &timeout);
     if (status != HEM_OK)
         return status;
-    hemi_arena_plan plan = {.ranks = 1, .kind = HEMI_KIND_ALONE,
-                            .part_bytes = options->arena_bytes};
+    hemi_arena_plan plan = {
+        .ranks = 1, .kind = HEMI_KIND_ALONE, .part_bytes = options->arena_bytes};
     hemi_arena arena;
     status = hemi_arena_make(&plan, hemi_platform_real(), &arena);
     if (status != HEM_OK)
@@ -39,8 +39,8 @@ hem_status hemi_open_alone(const hem_world_options *options, hem_world **world_p
 static hem_status check(const hem_world_options *options) {
     if (options->allgather == NULL && (options->rank != 0 || options->size != 0))
         return hemi_fail(HEM_ERR_ARG, "hem_world_open: rank and size go with an allgather");
-    if (options->allgather != NULL && (options->size < 1 || options->rank < 0 ||
-                                       options->rank >= options->size))
+    if (options->allgather != NULL &&
+        (options->size < 1 || options->rank < 0 || options->rank >= options->size))
         return hemi_fail(HEM_ERR_ARG, "hem_world_open: rank %d of %d", options->rank,
                          options->size);
     return HEM_OK;

@@ -56,8 +56,7 @@ static void *rank_thread(void *arg) {
     else
         t->result = c->fn(world, c->arg);
     uint32_t refs = root != NULL ? hemi_load32_acquire(&root->refs) : 0;
-    hemi_liveness_ended(&c->arena, c->platform, t->rank,
-                        left_cleanly(t, refs) ? 0 : CODE_UNCLOSED);
+    hemi_liveness_ended(&c->arena, c->platform, t->rank, left_cleanly(t, refs) ? 0 : CODE_UNCLOSED);
     if (root != NULL) {
         hemi_root_bury(root);
         hemi_root_drop(root);
@@ -111,8 +110,8 @@ hem_status hemi_threads_run(const hemi_platform *platform, int n, hem_rank_fn fn
                          "hem_world_threads: rank, size and allgather must not be set");
     crew c = {.platform = platform, .fn = fn, .arg = arg, .n = (uint32_t)n};
     hem_status status = hemi_open_timeout(options, &c.timeout_ns);
-    hemi_arena_plan plan = {.ranks = c.n, .kind = HEMI_KIND_THREADS,
-                            .part_bytes = options->arena_bytes};
+    hemi_arena_plan plan = {
+        .ranks = c.n, .kind = HEMI_KIND_THREADS, .part_bytes = options->arena_bytes};
     if (status == HEM_OK)
         status = hemi_arena_make(&plan, platform, &c.arena);
     if (status != HEM_OK)

@@ -1,7 +1,7 @@
 #include "transport/self/self.h"
 
 #define ROUTE                                                                                      \
-    (HEM_ROUTE_MAPPED | HEM_ROUTE_ATOMIC | HEM_ROUTE_SIGNAL | HEM_ROUTE_WAKES | HEM_ROUTE_COPY |    \
+    (HEM_ROUTE_MAPPED | HEM_ROUTE_ATOMIC | HEM_ROUTE_SIGNAL | HEM_ROUTE_WAKES | HEM_ROUTE_COPY |   \
      HEM_ROUTE_SAME_PROCESS)
 
 static unsigned reach(const hemi_root *root, uint32_t root_rank) {

@@ -45,12 +45,13 @@ static hem_status explain(int error, const hemi_region *region, const char *call
         return hemi_fail(HEM_ERR_PEER, "rank %u (process %u) is gone", region->root_rank,
                          region->pid);
     if (error == EPERM || error == ENOSYS || error == EACCES)
-        return hemi_fail(HEM_ERR_SYSTEM,
-                         "the caller's own memory needs process_vm_readv and process_vm_writev, and "
-                         "%s to process %u is forbidden: %s; allow them (sysctl "
-                         "kernel.yama.ptrace_scope=0, a container with SYS_PTRACE, a seccomp "
-                         "profile that has them), or use library memory",
-                         call, region->pid, strerror(error));
+        return hemi_fail(
+            HEM_ERR_SYSTEM,
+            "the caller's own memory needs process_vm_readv and process_vm_writev, and "
+            "%s to process %u is forbidden: %s; allow them (sysctl "
+            "kernel.yama.ptrace_scope=0, a container with SYS_PTRACE, a seccomp "
+            "profile that has them), or use library memory",
+            call, region->pid, strerror(error));
     return hemi_fail_errno(error, "%s of rank %u's memory (process %u)", call, region->root_rank,
                            region->pid);
 }
@@ -60,12 +61,13 @@ typedef ssize_t (*copy_fn)(pid_t pid, const struct iovec *local, unsigned long l
                            unsigned long flags);
 
 /* The kernel may copy less than asked; go on where it stopped. */
-static hem_status copy(const hemi_region *region, uint64_t offset, void *here, size_t n,
-                       copy_fn fn, const char *call) {
+static hem_status copy(const hemi_region *region, uint64_t offset, void *here, size_t n, copy_fn fn,
+                       const char *call) {
     size_t done = 0;
     while (done < n) {
         struct iovec local = {(unsigned char *)here + done, n - done};
-        struct iovec remote = {(unsigned char *)(uintptr_t)region->remote + offset + done, n - done};
+        struct iovec remote = {(unsigned char *)(uintptr_t)region->remote + offset + done,
+                               n - done};
         ssize_t got = fn((pid_t)region->pid, &local, 1, &remote, 1, 0);
         if (got < 0 && errno == EINTR)
             continue;

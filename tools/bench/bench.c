@@ -1,0 +1,131 @@
+#include "bench.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const kind_names[] = {
+    [BENCH_RAW] = "raw", [BENCH_SIGNAL] = "signal",   [BENCH_PUT] = "put",
+    [BENCH_GET] = "get", [BENCH_BARRIER] = "barrier",
+};
+
+_Noreturn static void bad_usage(const char *program, const char *why) {
+    fprintf(stderr, "%s: %s\n", program, why);
+    fprintf(stderr, "usage: %s raw|signal|put|get|barrier [-n RANKS] --sizes LIST\n", program);
+    exit(2);
+}
+
+static enum bench_kind parse_kind(const char *program, const char *name) {
+    for (size_t i = 0; i < sizeof(kind_names) / sizeof(kind_names[0]); i++) {
+        if (strcmp(name, kind_names[i]) == 0)
+            return (enum bench_kind)i;
+    }
+    bad_usage(program, "there is no such benchmark");
+}
+
+void bench_args_parse(int argc, char **argv, struct bench_args *args_p) {
+    if (argc < 2)
+        bad_usage(argv[0], "which benchmark?");
+    *args_p = (struct bench_args){.kind = parse_kind(argv[0], argv[1]), .ranks = 2};
+
+    for (int i = 2; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        const char *error = NULL;
+
+        if (strcmp(argv[i], "-n") == 0) {
+            args_p->ranks = atoi(value);
+            if (args_p->ranks < 1 || args_p->ranks > 4096)
+                error = "the number of ranks must be between 1 and 4096";
+        } else if (strcmp(argv[i], "--sizes") == 0) {
+            error = hemt_sizes_parse(value, &args_p->sizes);
+        } else {
+            error = "unknown option";
+        }
+        if (error != NULL)
+            bad_usage(argv[0], error);
+    }
+    if (args_p->sizes.count == 0 && args_p->kind != BENCH_BARRIER)
+        bad_usage(argv[0], "--sizes is missing");
+}
+
+_Noreturn void bench_die(const char *format, ...) {
+    char text[1024];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    /* One write, and a beginning by which the driver tells it from what launchers say after it. */
+    fprintf(stderr, "hem-bench: %s\n", text);
+    fflush(stderr);
+    _exit(3);
+}
+
+void *bench_alloc(size_t bytes) {
+    void *memory;
+
+    if (posix_memalign(&memory, 4096, bytes) != 0)
+        bench_die("no memory for a buffer of %zu bytes", bytes);
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+size_t bench_window(size_t bytes) {
+    size_t count = ((size_t)4 << 20) / bytes;
+
+    return count < 1 ? 1 : count > 64 ? 64 : count;
+}
+
+size_t bench_region(const struct hemt_sizes *sizes) {
+    const size_t page = 4096;
+    size_t largest = page;
+
+    for (size_t i = 0; i < sizes->count; i++) {
+        size_t bytes = sizes->bytes[i] * bench_window(sizes->bytes[i]);
+        if (bytes > largest)
+            largest = bytes;
+    }
+    return (largest + page - 1) / page * page;
+}
+
+int bench_cpus(void) {
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return 1;
+    return CPU_COUNT(&set);
+}
+
+void bench_pin(int index) {
+    cpu_set_t allowed;
+    cpu_set_t one;
+    int seen = 0;
+
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+        return;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed) || seen++ != index)
+            continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof(one), &one);
+        return;
+    }
+}
+
+void bench_print(const struct bench_world *world, const char *impl, enum bench_kind kind,
+                 size_t bytes, struct bench_result result, size_t parts) {
+    double us = result.ns / (double)parts / 1000;
+    double gbps = us > 0 ? (double)bytes / us / 1000 : 0;
+
+    if (world->rank != 0)
+        return;
+    printf("{\"bench\":\"%s\",\"impl\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"us\":%.4f,"
+           "\"gbps\":%.4f,\"line_ns\":%.1f}\n",
+           kind_names[kind], impl != NULL ? impl : world->impl, world->ranks, bytes, us, gbps,
+           result.line_ns);
+    fflush(stdout);
+}

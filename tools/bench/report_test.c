@@ -1,0 +1,128 @@
+#include "../hem/bench_report.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LINE(impl, bytes, us, line_ns)                                                             \
+    "{\"bench\":\"signal\",\"impl\":\"" impl "\",\"ranks\":2,\"bytes\":" bytes ",\"us\":" us       \
+    ",\"gbps\":0.1,\"line_ns\":" line_ns "}\n"
+
+/* What `print` writes to stdout, to be freed. */
+static char *printed(void (*print)(const struct hemt_report *), const struct hemt_report *report) {
+    FILE *file = tmpfile();
+    int saved = dup(STDOUT_FILENO);
+    char *text = calloc(1, 65536);
+
+    assert_non_null(file);
+    assert_non_null(text);
+    fflush(stdout);
+    dup2(fileno(file), STDOUT_FILENO);
+    print(report);
+    fflush(stdout);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+    rewind(file);
+    assert_true(fread(text, 1, 65535, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void takes_lines_and_skips_noise(void **state) {
+    struct hemt_report report = {.bench = "signal", .ranks = 2};
+
+    (void)state;
+    assert_int_equal(hemt_report_take(&report, ""), 0);
+    assert_int_equal(hemt_report_take(&report, "a warning of some library\n"), 0);
+    assert_int_equal(hemt_report_take(&report, "{\"impl\":\"hem\",\"bytes\":8}\n"), 0);
+    assert_int_equal(hemt_report_take(&report, LINE("hem", "8", "0.1", "50") "\nnoise\n"), 1);
+    assert_int_equal(hemt_report_take(&report, LINE("hem", "64", "0.2", "50")), 1);
+    assert_int_equal(hemt_report_take(&report, LINE("ucx", "8", "0", "50")), 1);
+    assert_int_equal(report.group_count, 3);
+    assert_int_equal(hemt_report_take(&report, LINE("hem", "8", "0.1", "50")), 1);
+    assert_int_equal(report.group_count, 3);
+    assert_int_equal(report.sample_count, 3);
+    assert_true(hemt_report_has(&report, "hem"));
+    assert_false(hemt_report_has(&report, "ucx"));
+    hemt_report_free(&report);
+}
+
+/* Three near and one far: the far ones do not move the medians. */
+static void compares_at_one_distance(void **state) {
+    struct hemt_report report = {.bench = "signal", .ranks = 2};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        hemt_report_take(&report, LINE("hem", "8", "0.1", "50") LINE("ucx", "8", "0.25", "51"));
+    }
+    hemt_report_take(&report, LINE("hem", "8", "0.9", "220") LINE("ucx", "8", "1.8", "215"));
+    assert_int_equal(hemt_report_fewest(&report), 3);
+    char *text = printed(hemt_report_json, &report);
+    assert_non_null(strstr(text, "\"impl\":\"hem\",\"ranks\":2,\"bytes\":8,\"us\":0.1000,"));
+    assert_non_null(strstr(text, "\"impl\":\"ucx\",\"ranks\":2,\"bytes\":8,\"us\":0.2500,"));
+    assert_null(strstr(text, "0.9"));
+    free(text);
+    hemt_report_free(&report);
+}
+
+static void print_plain_table(const struct hemt_report *report) {
+    hemt_report_table(report, false);
+}
+
+static void table_shows_ratios_and_notes_once(void **state) {
+    struct hemt_report report = {.bench = "signal", .ranks = 2, .rounds = 1};
+
+    (void)state;
+    hemt_report_take(&report, LINE("ucx", "8", "0.25", "50") LINE("ucx", "4096", "3", "50")
+                                  LINE("hem", "8", "0.1", "50") LINE("raw", "8", "0.09", "50"));
+    hemt_report_note(&report, "mpich: failed with exit code %d", 3);
+    hemt_report_note(&report, "mpich: failed with exit code %d", 3);
+    char *text = printed(print_plain_table, &report);
+    char *hem = strstr(text, "hem  ");
+    char *raw = strstr(text, "raw  ");
+    char *ucx = strstr(text, "ucx  ");
+    assert_true(hem != NULL && raw > hem && ucx > raw);
+    assert_non_null(strstr(text, "2.50\n"));
+    assert_non_null(strstr(text, "0.90\n"));
+    assert_non_null(strstr(text, " 4k "));
+    char *note = strstr(text, "mpich: failed with exit code 3\n");
+    assert_non_null(note);
+    assert_null(strstr(note + 1, "mpich"));
+    assert_null(strstr(text, "\033"));
+    free(text);
+    hemt_report_free(&report);
+}
+
+/* A runner that found no quiet moment has a row all the same, but none in the JSON. */
+static void shows_what_could_not_be_measured(void **state) {
+    struct hemt_report report = {.bench = "signal", .ranks = 2, .rounds = 1};
+
+    (void)state;
+    hemt_report_take(&report, LINE("hem", "8", "0.1", "50") LINE("ucx", "8", "0", "50"));
+    char *text = printed(print_plain_table, &report);
+    assert_non_null(strstr(text, "          ucx                  -"));
+    assert_non_null(strstr(text, "too busy"));
+    free(text);
+    text = printed(hemt_report_json, &report);
+    assert_null(strstr(text, "ucx"));
+    free(text);
+    hemt_report_free(&report);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_lines_and_skips_noise),
+        cmocka_unit_test(compares_at_one_distance),
+        cmocka_unit_test(table_shows_ratios_and_notes_once),
+        cmocka_unit_test(shows_what_could_not_be_measured),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

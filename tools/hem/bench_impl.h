@@ -1,0 +1,42 @@
+#ifndef HEMT_BENCH_IMPL_H
+#define HEMT_BENCH_IMPL_H
+
+/* What can be compared, and how each of them is started. */
+
+#include "bench_sizes.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum hemt_impl {
+    HEMT_HEM,
+    HEMT_RAW,
+    HEMT_OPENMPI,
+    HEMT_MPICH,
+    HEMT_UCX,
+    HEMT_IMPLS
+};
+
+#define HEMT_COMMAND_MAX 16
+
+/* A command line with the strings it points to. */
+struct hemt_command {
+    char *argv[HEMT_COMMAND_MAX + 1];
+    int argc;
+    char hem[4096];
+    char runner[4096];
+    char sizes[1024];
+    char ranks[16];
+};
+
+const char *hemt_impl_name(enum hemt_impl impl);
+
+/**
+ * Write the command line that measures `bench` once.
+ *
+ * Returns NULL, or why it cannot be measured here.
+ */
+const char *hemt_impl_command(enum hemt_impl impl, const char *bench, int ranks,
+                              const struct hemt_sizes *sizes, struct hemt_command *command_p);
+
+#endif

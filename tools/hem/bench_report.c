@@ -1,0 +1,121 @@
+#include "bench_report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Finds `"key":` in a runner's line and returns what follows, or NULL. */
+static const char *value_of(const char *line, const char *key) {
+    char wanted[32];
+
+    snprintf(wanted, sizeof(wanted), "\"%s\":", key);
+    const char *at = strstr(line, wanted);
+    return at == NULL ? NULL : at + strlen(wanted);
+}
+
+static bool read_number(const char *line, const char *key, double *number_p) {
+    const char *at = value_of(line, key);
+    char *end;
+
+    if (at == NULL)
+        return false;
+    *number_p = strtod(at, &end);
+    return end != at;
+}
+
+static bool read_line(const char *line, struct hemt_group *group_p, struct hemt_sample *sample_p) {
+    const char *impl = value_of(line, "impl");
+    double bytes;
+
+    if (impl == NULL || sscanf(impl, "\"%15[a-z0-9-]\"", group_p->impl) != 1)
+        return false;
+    if (!read_number(line, "bytes", &bytes) || !read_number(line, "us", &sample_p->us) ||
+        !read_number(line, "line_ns", &sample_p->line_ns))
+        return false;
+    group_p->bytes = (size_t)bytes;
+    return sample_p->us >= 0;
+}
+
+static void *grown(void *array, size_t count, size_t size) {
+    void *longer = realloc(array, (count + 1) * size);
+
+    if (longer == NULL) {
+        fputs("hem bench: no memory for the results\n", stderr);
+        exit(1);
+    }
+    return longer;
+}
+
+static size_t group_index(struct hemt_report *report, const struct hemt_group *group) {
+    for (size_t i = 0; i < report->group_count; i++) {
+        if (report->groups[i].bytes == group->bytes &&
+            strcmp(report->groups[i].impl, group->impl) == 0)
+            return i;
+    }
+    report->groups = grown(report->groups, report->group_count, sizeof(*group));
+    report->groups[report->group_count] = *group;
+    return report->group_count++;
+}
+
+size_t hemt_report_take(struct hemt_report *report, const char *output) {
+    size_t taken = 0;
+
+    for (const char *line = output; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        char copy[512];
+        struct hemt_group group;
+        struct hemt_sample sample;
+
+        snprintf(copy, sizeof(copy), "%.*s", (int)length, line);
+        line += length + (line[length] == '\n');
+        if (!read_line(copy, &group, &sample))
+            continue;
+        taken++;
+        sample.group = group_index(report, &group);
+        /* The runner had no undisturbed moment. */
+        if (sample.us <= 0)
+            continue;
+        report->samples = grown(report->samples, report->sample_count, sizeof(sample));
+        report->samples[report->sample_count++] = sample;
+    }
+    return taken;
+}
+
+void hemt_report_note(struct hemt_report *report, const char *format, ...) {
+    size_t used = report->notes == NULL ? 0 : strlen(report->notes);
+    char text[512];
+    char line[sizeof(text) + 1];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    snprintf(line, sizeof(line), "%s\n", text);
+    if (used > 0 && strstr(report->notes, line) != NULL)
+        return;
+    report->notes = grown(report->notes, used + strlen(line), 1);
+    memcpy(report->notes + used, line, strlen(line) + 1);
+}
+
+size_t hemt_report_fewest(const struct hemt_report *report) {
+    size_t fewest;
+
+    hemt_best_distance(report->samples, report->sample_count, report->group_count, &fewest);
+    return fewest;
+}
+
+bool hemt_report_has(const struct hemt_report *report, const char *impl) {
+    for (size_t i = 0; i < report->sample_count; i++) {
+        if (strcmp(report->groups[report->samples[i].group].impl, impl) == 0)
+            return true;
+    }
+    return false;
+}
+
+void hemt_report_free(struct hemt_report *report) {
+    free(report->groups);
+    free(report->samples);
+    free(report->notes);
+    *report = (struct hemt_report){0};
+}

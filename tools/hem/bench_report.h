@@ -1,0 +1,46 @@
+#ifndef HEMT_BENCH_REPORT_H
+#define HEMT_BENCH_REPORT_H
+
+/* Collects what the runners print and shows it as a table or as JSON. */
+
+#include "bench_stats.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What is measured: one implementation at one size. */
+struct hemt_group {
+    char impl[16];
+    size_t bytes;
+};
+
+struct hemt_report {
+    const char *bench;
+    int ranks;
+    int rounds;
+    struct hemt_group *groups;
+    size_t group_count;
+    struct hemt_sample *samples;
+    size_t sample_count;
+    char *notes; /* lines below the table */
+};
+
+/* Takes the JSON lines of one run and returns their number. 0 us means: not measurable just then. */
+size_t hemt_report_take(struct hemt_report *report, const char *output);
+
+/* Adds a line that stands below the table; a line that is there already is not repeated. */
+void hemt_report_note(struct hemt_report *report, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The samples that the poorest group has at the distance at which most can be compared. */
+size_t hemt_report_fewest(const struct hemt_report *report);
+
+/* Whether there is any measurement of it. */
+bool hemt_report_has(const struct hemt_report *report, const char *impl);
+
+void hemt_report_table(const struct hemt_report *report, bool terminal);
+void hemt_report_json(const struct hemt_report *report);
+
+void hemt_report_free(struct hemt_report *report);
+
+#endif
