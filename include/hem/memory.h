@@ -44,8 +44,8 @@ HEM_API HEM_MUST_CHECK hem_status hem_memory_alloc(hem_world *world, size_t byte
  * Peers that are threads of the same process map it; other processes reach it by system call,
  * without atomics and signals. It must stay allocated until hem_memory_free.
  *
- * Local. From any thread. @return HEM_OK, HEM_ERR_ARG, HEM_ERR_MEMORY, or HEM_ERR_SYSTEM with what to
- *         change if this machine forbids such access.
+ * Local. From any thread. @return HEM_OK, HEM_ERR_ARG, HEM_ERR_RANGE if it ends beyond all memory,
+ *         HEM_ERR_MEMORY. That the machine forbids such access shows in hem_memory_read and write.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_memory_register(hem_world *world, void *address, size_t bytes,
                                                       hem_memory **memory_p);
@@ -81,7 +81,7 @@ HEM_API HEM_MUST_CHECK hem_status hem_memory_export(const hem_memory *memory,
  *
  * Local: the peer takes no part. From any thread. Everything in the handle is checked.
  * @return HEM_OK; HEM_ERR_RANGE for a bad rank or a handle that is not this peer's; HEM_ERR_PEER;
- *         HEM_ERR_UNSUPPORTED if there is no route; HEM_ERR_SYSTEM if the machine forbids it.
+ *         HEM_ERR_UNSUPPORTED if there is no route; HEM_ERR_MEMORY.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_memory_import(hem_world *world, int peer,
                                                     const hem_memory_handle *handle,

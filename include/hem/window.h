@@ -4,10 +4,11 @@
  * What a put guarantees, what a signal publishes and what flush means stands in
  * docs/memory-model.md. In one line: whoever sees a signal sees the bytes that were put before it.
  *
- * Every call on a window returns HEM_ERR_CLOSED after its world was closed, and HEM_ERR_REVOKED
- * after hem_world_revoke. Time limits are nanoseconds, or HEM_FOREVER. Waiting calls end with
- * HEM_ERR_PEER when a rank that they depend on is dead or has closed the world. Puts and signals to a
- * rank that has closed are not an error; nobody sees them.
+ * Every call on a window returns HEM_ERR_CLOSED after its world was closed, and every call that
+ * reaches a peer or waits returns HEM_ERR_REVOKED after hem_world_revoke. The first use of a peer
+ * can fail with HEM_ERR_MEMORY. Time limits are nanoseconds, or HEM_FOREVER. Waiting calls end
+ * with HEM_ERR_PEER when a rank that they depend on is dead or has closed the world. Puts and
+ * signals to a rank that has closed are not an error; nobody sees them.
  */
 #ifndef HEM_WINDOW_H
 #define HEM_WINDOW_H
@@ -58,13 +59,13 @@ typedef struct hem_window_options {
     /** Bytes on this rank; ranks may differ, 0 is allowed. With `buffers`, 0 means just enough. */
     size_t bytes;
     /** The caller's own memory of `bytes` bytes. Then there are no signals and no atomics. All
-     *  ranks or none. */
+     *  ranks or none, so that a rank with 0 bytes passes some address, too. */
     void *memory;
     /** Named buffers, the same names and types in the same order on all ranks; counts may differ.
      *  Each starts at a multiple of `align`. */
     const hem_buffer *buffers;
     size_t buffer_count;
-    /** Alignment of buffers, a power of two. Default 64. */
+    /** Alignment of buffers, a power of two up to 4096. Default 64. */
     size_t align;
     /** Number of signal ids, barrier ids and counter ids; the same on all ranks. Defaults 16, 4, 4.
      *  At most 4096, 256 and 4096. */
@@ -134,7 +135,9 @@ HEM_API HEM_MUST_CHECK hem_status hem_window_buffer(hem_window *window, const ch
  * signal or barrier of this rank, and to everybody after hem_flush. Puts of one thread to the same
  * place of a peer happen in order.
  *
- * Local. From any thread. @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_PEER, HEM_ERR_SYSTEM.
+ * Local. From any thread. @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_PEER, HEM_ERR_SYSTEM;
+ *         HEM_ERR_TIMEOUT if the peer is stopped in the middle of moving an earlier short payload
+ *         to the same place.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_put(hem_window *window, int peer, size_t offset,
                                           const void *src, size_t n);
@@ -148,8 +151,9 @@ HEM_API HEM_MUST_CHECK hem_status hem_get(hem_window *window, int peer, size_t o
                                           size_t n);
 
 /**
- * Put the 64-bit `value` at `offset`, which must be a multiple of 8, in one piece: whoever loads the
- * word meanwhile sees the old or the new one. Refused as the atomics are. As hem_put otherwise.
+ * Put the 64-bit `value` at `offset`, which must be a multiple of 8, in one piece: whoever loads
+ * the word meanwhile sees the old or the new one. Refused as the atomics are. As hem_put
+ * otherwise.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_put_value(hem_window *window, int peer, size_t offset,
                                                 uint64_t value);
@@ -157,7 +161,8 @@ HEM_API HEM_MUST_CHECK hem_status hem_put_value(hem_window *window, int peer, si
 /**
  * Add to a 64-bit word of `peer`'s window, atomically for all ranks. `offset` is a multiple of 8.
  *
- * Acquires and releases. `old_p` may be NULL. Local. From any thread.
+ * Acquires and releases what is in place; short payloads of hem_put_signal need hem_flush first.
+ * `old_p` may be NULL. Local. From any thread.
  * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_ARG if misaligned, HEM_ERR_UNSUPPORTED over the caller's
  *         own memory, HEM_ERR_PEER.
  */
@@ -172,8 +177,8 @@ HEM_API HEM_MUST_CHECK hem_status hem_compare_swap(hem_window *window, int peer,
 /**
  * Start a put and add 1 to local counter `counter` when `src` may be reused.
  *
- * Does not block. Local. From any thread. @return as hem_put; HEM_ERR_RANGE for a bad counter. On an
- *         error the counter does not move.
+ * Does not block. Local. From any thread. @return as hem_put; HEM_ERR_RANGE for a bad counter. On
+ *         an error the counter does not move.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_put_start(hem_window *window, int peer, size_t offset,
                                                 const void *src, size_t n, uint32_t counter);
@@ -217,8 +222,8 @@ typedef enum hem_compare {
  * thread put to `peer` before. Up to 32 bytes travel in the signal's own cache line.
  * Local. Safe from several threads on distinct signals.
  *
- * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED over the caller's own memory, or HEM_ERR_PEER if
- *         `peer` is dead.
+ * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED over the caller's own memory, or
+ *         HEM_ERR_PEER if `peer` is dead.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_put_signal(hem_window *window, int peer, size_t offset,
                                                  const void *src, size_t n, uint32_t id,
@@ -248,8 +253,8 @@ HEM_API HEM_MUST_CHECK hem_status hem_signal_all(hem_window *window, uint32_t id
                                                  uint64_t value);
 
 /**
- * Wait until the sum of all peers' slots `id` compares to `value`. Takes time in the peers that
- * have used the window, not in all.
+ * Wait until the sum of all ranks' slots `id`, one's own included, compares to `value`. Takes
+ * time in the ranks that have used the window, not in all.
  *
  * Every put that came with or before the signals seen is visible afterwards.
  * Local. From several threads on distinct ids.
@@ -293,7 +298,11 @@ HEM_API HEM_MUST_CHECK hem_status hem_test_signal_any(hem_window *window,
                                                       const hem_signal_want *wants, size_t count,
                                                       size_t *which_p, bool *done_p);
 
-/** Read the sum, or one peer's slot. What came with the value read is visible. Does not block. */
+/**
+ * Read the sum, or one peer's slot. What came with the value read is visible. Does not wait for
+ * signals. @return also HEM_ERR_TIMEOUT if the peer was stopped while it moved such a payload
+ *         itself.
+ */
 HEM_API HEM_MUST_CHECK hem_status hem_read_signal(hem_window *window, uint32_t id,
                                                   uint64_t *value_p);
 HEM_API HEM_MUST_CHECK hem_status hem_read_signal_from(hem_window *window, int peer, uint32_t id,
@@ -321,7 +330,10 @@ HEM_API HEM_MUST_CHECK hem_status hem_test_counter(hem_window *window, uint32_t 
  */
 HEM_API HEM_MUST_CHECK hem_status hem_barrier(hem_window *window, uint32_t id, int64_t timeout_ns);
 
-/** The two halves, and the question. Each arrival is followed by one wait that succeeds. */
+/**
+ * The two halves, and the question. Each arrival is followed by one wait that succeeds, or by one
+ * test that says done, which then stands for the wait.
+ */
 HEM_API HEM_MUST_CHECK hem_status hem_barrier_arrive(hem_window *window, uint32_t id);
 HEM_API HEM_MUST_CHECK hem_status hem_barrier_wait(hem_window *window, uint32_t id,
                                                    int64_t timeout_ns);

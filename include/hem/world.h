@@ -45,8 +45,9 @@ typedef struct hem_world_options {
  *
  * Collective. Not from two threads of one rank at the same time.
  *
- * @return HEM_OK; HEM_ERR_TIMEOUT or HEM_ERR_PEER naming the rank that did not come; HEM_ERR_MEMORY,
- *         HEM_ERR_LIMIT, HEM_ERR_SYSTEM. On all ranks the same, unless a time limit passed.
+ * @return HEM_OK; HEM_ERR_TIMEOUT or HEM_ERR_PEER naming the rank that did not come;
+ *         HEM_ERR_MEMORY, HEM_ERR_LIMIT, HEM_ERR_SYSTEM. On all ranks the same, unless a time
+ *         limit passed.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_world_open(const hem_world_options *options,
                                                  hem_world **world_p);
@@ -83,10 +84,10 @@ HEM_API HEM_MUST_CHECK hem_status hem_world_threads(int n, hem_rank_fn fn, void 
  */
 HEM_API hem_status hem_world_close(hem_world *world);
 
-/** This rank's number, 0 to size - 1. Local. From any thread. */
+/** This rank's number, 0 to size - 1; HEM_ERR_ARG for NULL. Local. From any thread. */
 HEM_API int hem_world_rank(const hem_world *world);
 
-/** The number of ranks. Local. From any thread. */
+/** The number of ranks; HEM_ERR_ARG for NULL. Local. From any thread. */
 HEM_API int hem_world_size(const hem_world *world);
 
 /** This rank's number among the ranks on its machine. Local. From any thread. */
@@ -103,7 +104,8 @@ HEM_API int hem_world_local_size(const hem_world *world);
 HEM_API int hem_world_host(const hem_world *world, int rank);
 
 /**
- * Whether a rank is alive: 1, or 0 if it died or left, or HEM_ERR_RANGE. A stopped process is alive.
+ * Whether a rank is alive: 1, or 0 if it died or left, or HEM_ERR_RANGE. A stopped process is
+ * alive.
  *
  * Local. From any thread. It may lag behind the death by 50 ms.
  */

@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* How long an onlooker waits for a record that is being written: up to 20 ms. */
+#define TRIES 1000
+#define NAPS 20
+#define NAP_NS 1000000
+
 static const char *const call_names[HEMI_CALL_COUNT] = {
     [HEMI_CALL_NONE] = "nothing",
     [HEMI_CALL_OPEN] = "hem_world_open",
@@ -103,9 +108,11 @@ bool hemi_flight_read(const hemi_arena *arena, uint32_t root_rank, uint32_t slot
                       hemi_flight *copy_p, uint64_t *seen_p) {
     const hemi_flight *flight = &hemi_arena_rank(arena, root_rank)->flights[slot];
     memset(copy_p, 0, sizeof *copy_p);
-    /* A rank that died in the middle of writing leaves an odd number behind: a few tries, then the
-     * half-written record is shown, since it is better than none. */
-    for (int i = 0; i < 1000; i++) {
+    /* A writer may be off its core just now, and one that died in the middle leaves an odd number
+     * behind: some tries, some naps, then the half-written record is shown: better than none. */
+    for (int i = 0; i < TRIES + NAPS; i++) {
+        if (i >= TRIES)
+            hemi_platform_real()->nap(NULL, NAP_NS);
         uint32_t before = hemi_load32_acquire(&flight->seq);
         copy_members(flight, copy_p);
         if ((before & 1) == 0 && hemi_load32_relaxed(&flight->seq) == before)

@@ -51,7 +51,7 @@ void hemi_flight_update(const hemi_arena *arena, hemi_flight *flight, int32_t pe
 void hemi_flight_leave(hemi_flight *flight);
 
 /**
- * Copy slot `slot` of a rank's record consistently. For onlookers; never blocks.
+ * Copy slot `slot` of a rank's record consistently. For onlookers; takes 20 ms at most.
  *
  * `seen_p` gets the present value of the watched word, 0 if there is none.
  * @return false if the slot is not in use.

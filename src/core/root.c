@@ -68,8 +68,13 @@ hem_status hemi_root_attach(hemi_arena *arena, const hemi_platform *platform, ui
     }
     register_for_fences(root);
     hemi_store32_relaxed(&root->me->pid, (uint32_t)getpid());
-    uint32_t fresh = HEMI_STATE_NEW;
-    hemi_cas32_acq_rel(&root->me->state, &fresh, HEMI_STATE_ALIVE);
+    uint32_t state = HEMI_STATE_NEW;
+    if (!hemi_cas32_acq_rel(&root->me->state, &state, HEMI_STATE_ALIVE) &&
+        state != HEMI_STATE_ALIVE) {
+        hemi_root_drop(root);
+        return hemi_fail(HEM_ERR_PEER, "rank %u has ended already: another process was this rank",
+                         rank);
+    }
     *root_p = root;
     return HEM_OK;
 }

@@ -26,6 +26,8 @@ refused() {
 # Whatever the number of descriptors, it works or it is one sentence.
 for files in 4 5 6 7 8 9 10 11 12 13 14 16 20; do
     limited -n $files -n 3 --bind none true
+    # With descriptors inherited from whoever runs this, not even the loader gets that far.
+    if grep -q 'error while loading shared libraries' "$dir/err"; then continue; fi
     if [ $code -eq 0 ]; then
         check "$files descriptors: works, but complains" [ ! -s "$dir/err" ]
     else

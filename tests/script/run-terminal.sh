@@ -24,7 +24,7 @@ def read_until(fd, word, count, seconds=20):
             text += os.read(fd, 65536)
     return text
 
-# A shell stands between, as people have it: it leads the session, the job is a group in it.
+# A shell stands between, as people have it: the terminal is its own, the job is a group of its own.
 how, command = sys.argv[1], sys.argv[2:]
 shell, terminal = pty.fork()
 if shell == 0:

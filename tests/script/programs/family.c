@@ -1,7 +1,7 @@
 /*
  * A rank that starts children in every way that might let them slip away, then does what its
- * argument says: family stay|leave. Each rank starts five processes that would sleep for ever:
- * a child, a child in a session of its own, a grandchild, a daemon (forked twice, its parent gone),
+ * argument says: family stay|leave. Each rank starts six processes that would sleep for ever:
+ * a child, a child after setsid(), a child and its child, a daemon (forked twice, its parent gone),
  * and one that ignores every signal that can be ignored.
  */
 #include <signal.h>
@@ -21,7 +21,7 @@ static void child(void) {
         sleep_for_ever();
 }
 
-static void child_in_session(void) {
+static void child_after_setsid(void) {
     if (fork() == 0) {
         setsid();
         sleep_for_ever();
@@ -57,7 +57,7 @@ static void deaf_child(void) {
 
 int main(int argc, char **argv) {
     child();
-    child_in_session();
+    child_after_setsid();
     grandchild();
     daemon_process();
     deaf_child();
