@@ -3,6 +3,9 @@
 # Every job is started with a mark in its environment, which all its processes inherit, whatever
 # else they do to slip away. So `marked` finds what a job has left behind.
 # shellcheck shell=bash
+# Programs here end without closing their world, on purpose. Leaks are looked for in unit and rank tests.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+
 set -euo pipefail
 : "${HEM:?the command to test}" "${HEM_BUILD:?the build folder}" "${HEM_SOURCE:?the source folder}"
 # shellcheck disable=SC2034 # For the scripts.
