@@ -22,7 +22,9 @@ static int by_size(const void *a, const void *b) {
 
 static double median_us(int64_t *times) {
     qsort(times, ROUNDS, sizeof *times, by_size);
-    return (double)times[ROUNDS / 2] / 1000;
+    int64_t middle = times[ROUNDS / 2];
+
+    return (double)middle / 1000.0;
 }
 
 int rank_main(hem_world *world) {
