@@ -136,7 +136,8 @@ static inline void hemi_line_send(hemi_line *line, hemi_shadow *shadow, uint64_t
     uint64_t place = (uint64_t)n << HEMI_PLACE_SHIFT | offset;
     hemi_store64_relaxed(&shadow->place, place);
     hemi_store32_relaxed(&shadow->seq, hemi_load32_relaxed(&shadow->seq) + 1);
-    line->place = place;
+    /* Read before it is claimed, and so atomically: see hemi_line_take. */
+    hemi_store64_relaxed(&line->place, place);
     hemi_copy_short(line->payload, src, n);
     hemi_line_signal(line, shadow, done, look, value);
 }
@@ -169,7 +170,7 @@ static inline bool hemi_place_inside(uint64_t place, uint64_t bytes) {
 /** Whoever has claimed it: move it. False if its place is not inside of `bytes`. */
 static inline bool hemi_line_move(const hemi_line *line, hemi_claim *claim, uint32_t seq,
                                   unsigned char *memory, uint64_t bytes) {
-    uint64_t place = line->place;
+    uint64_t place = hemi_load64_relaxed(&line->place);
     bool inside = hemi_place_inside(place, bytes);
     if (__builtin_expect(inside, 1))
         hemi_copy_short(memory + hemi_place_offset(place), line->payload, hemi_place_length(place));
@@ -187,8 +188,8 @@ static inline bool hemi_line_take(const hemi_line *line, hemi_claim *claim, unsi
                                   uint64_t bytes) {
     uint32_t seq = 0;
     if (hemi_line_waiting(line, claim, &seq))
-        return hemi_place_inside(line->place, bytes) && hemi_line_claim(claim, seq) &&
-               hemi_line_move(line, claim, seq, memory, bytes);
+        return hemi_place_inside(hemi_load64_relaxed(&line->place), bytes) &&
+               hemi_line_claim(claim, seq) && hemi_line_move(line, claim, seq, memory, bytes);
     return hemi_line_in_place(claim, seq);
 }
 
