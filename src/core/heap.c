@@ -6,6 +6,7 @@
  */
 #include "core/heap.h"
 
+#include "base/lock.h"
 #include "base/status.h"
 
 #include <inttypes.h>
@@ -38,17 +39,11 @@ static heap *heap_of(const hemi_arena *arena, uint32_t root_rank) {
 }
 
 static void lock(const hemi_arena *arena, const hemi_platform *platform, uint32_t root_rank) {
-    uint32_t *word = &hemi_arena_rank(arena, root_rank)->heap_lock;
-    uint32_t unlocked = 0;
-    while (!hemi_cas32_acq_rel(word, &unlocked, 1)) {
-        unlocked = 0;
-        platform->yield(platform->ctx);
-    }
+    hemi_lock(platform, &hemi_arena_rank(arena, root_rank)->heap_lock);
 }
 
 static void unlock(const hemi_arena *arena, uint32_t root_rank) {
-    /* Pairs with the compare-and-swap in lock(). */
-    hemi_store32_release(&hemi_arena_rank(arena, root_rank)->heap_lock, 0);
+    hemi_unlock(&hemi_arena_rank(arena, root_rank)->heap_lock);
 }
 
 /* Insert an extent at `at`, reserving another page of book-keeping when it grows into one. */

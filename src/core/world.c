@@ -1,4 +1,5 @@
 #include "core/world.h"
+#include "base/lock.h"
 #include "core/heap.h"
 #include "core/root.h"
 #include "core/team.h"
@@ -42,7 +43,11 @@ int hem_world_host(const hem_world *world, int rank) {
 int hem_world_alive(const hem_world *world, int rank) {
     if (world == NULL || rank < 0 || (uint32_t)rank >= world->size)
         return hemi_fail(HEM_ERR_RANGE, "hem_world_alive: there is no rank %d", rank);
-    return hemi_world_may_come(world, (uint32_t)rank) ? 1 : 0;
+    if (hemi_world_may_come(world, (uint32_t)rank))
+        return 1;
+    /* Whoever is told of a death here must not find the dead alive in the next call. */
+    hemi_world_distrust(world);
+    return 0;
 }
 
 bool hemi_world_may_come(const hem_world *world, uint32_t rank) {
@@ -84,35 +89,22 @@ hem_status hemi_world_check_slowly(hem_world *world, uint32_t rank, const char *
     return HEM_OK;
 }
 
-static void lock(const hemi_platform *platform, uint32_t *word) {
-    uint32_t unlocked = 0;
-    while (!hemi_cas32_acq_rel(word, &unlocked, 1)) {
-        unlocked = 0;
-        platform->yield(platform->ctx);
-    }
-}
-
-static void unlock(uint32_t *word) {
-    /* Pairs with the compare-and-swap in lock(). */
-    hemi_store32_release(word, 0);
-}
-
 void hemi_world_adopt(hem_world *world, hemi_child *child) {
-    lock(world->root->platform, &world->children_lock);
+    hemi_lock(world->root->platform, &world->children_lock);
     child->next = world->children;
     child->link = &world->children;
     if (child->next != NULL)
         child->next->link = &child->next;
     world->children = child;
-    unlock(&world->children_lock);
+    hemi_unlock(&world->children_lock);
 }
 
 void hemi_world_abandon(hem_world *world, hemi_child *child) {
-    lock(world->root->platform, &world->children_lock);
+    hemi_lock(world->root->platform, &world->children_lock);
     *child->link = child->next;
     if (child->next != NULL)
         child->next->link = child->link;
-    unlock(&world->children_lock);
+    hemi_unlock(&world->children_lock);
 }
 
 static hem_status check_team(const hemi_root *root, uint64_t offset, uint32_t rank,
@@ -174,24 +166,24 @@ hem_status hemi_world_make(hemi_root *root, uint64_t team_offset, uint32_t rank,
     world->id = team->id;
     world->team_offset = team_offset;
     world->timeout_ns = timeout_ns;
-    lock(root->platform, &root->worlds_lock);
+    hemi_lock(root->platform, &root->worlds_lock);
     world->next = root->worlds;
     world->link = &root->worlds;
     if (world->next != NULL)
         world->next->link = &world->next;
     root->worlds = world;
-    unlock(&root->worlds_lock);
+    hemi_unlock(&root->worlds_lock);
     *world_p = world;
     return HEM_OK;
 }
 
 void hemi_world_free(hem_world *world) {
     hemi_root *root = world->root;
-    lock(root->platform, &root->worlds_lock);
+    hemi_lock(root->platform, &root->worlds_lock);
     *world->link = world->next;
     if (world->next != NULL)
         world->next->link = world->link;
-    unlock(&root->worlds_lock);
+    hemi_unlock(&root->worlds_lock);
     hemi_root_drop(root);
     free(world->members);
     free(world);

@@ -1,4 +1,5 @@
 /* Putting short payloads in place: by the rank that sees the signal, or by the one that sent it. */
+#include "base/lock.h"
 #include "window/window.h"
 
 /* After this many yields, naps: whoever has the claim may have been stopped. */
@@ -40,10 +41,10 @@ static hem_status move(const hemi_line *line, hemi_claim *claim, uint32_t seq,
 static hem_status finish_for_the_dead(hem_window *window, const hemi_peer *peer,
                                       const hemi_line *line, hemi_claim *claim, uint32_t seq) {
     hem_status status = HEM_OK;
-    hemi_window_lock(window);
+    hemi_lock(window->root->platform, &window->lock);
     if (!hemi_line_in_place(claim, seq))
         status = move(line, claim, seq, window->memory, window->bytes, peer->rank);
-    hemi_window_unlock(window);
+    hemi_unlock(&window->lock);
     return status;
 }
 

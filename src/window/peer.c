@@ -1,3 +1,4 @@
+#include "base/lock.h"
 #include "window/window.h"
 
 #include <inttypes.h>
@@ -120,22 +121,9 @@ static hem_status open_locked(hem_window *window, uint32_t rank, hemi_peer **pee
     return HEM_OK;
 }
 
-void hemi_window_lock(hem_window *window) {
-    uint32_t unlocked = 0;
-    while (!hemi_cas32_acq_rel(&window->lock, &unlocked, 1)) {
-        unlocked = 0;
-        window->root->platform->yield(window->root->platform->ctx);
-    }
-}
-
-void hemi_window_unlock(hem_window *window) {
-    /* Pairs with the compare-and-swap in hemi_window_lock. */
-    hemi_store32_release(&window->lock, 0);
-}
-
 hem_status hemi_peer_open(hem_window *window, uint32_t rank, hemi_peer **peer_p) {
-    hemi_window_lock(window);
+    hemi_lock(window->root->platform, &window->lock);
     hem_status status = open_locked(window, rank, peer_p);
-    hemi_window_unlock(window);
+    hemi_unlock(&window->lock);
     return status;
 }

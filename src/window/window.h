@@ -86,7 +86,7 @@ struct hem_window {
     bool own_memory;
     bool named;     /**< the peers know where it is */
     bool destroyed; /**< by the caller; the world still keeps it */
-    uint32_t lock;
+    uint32_t lock; /**< among threads of this rank, for first uses and for finishing for the dead */
     uint64_t id;
     int64_t timeout_ns;
     hemi_window_layout layout;
@@ -105,10 +105,6 @@ void hemi_buffers_free(hem_buffer *buffers, size_t count);
 
 /** A number that is equal on two ranks if and only if (nearly) what must agree does. */
 uint64_t hemi_window_fingerprint(const hem_window_options *options);
-
-/** A lock among the threads of this rank, for what is done rarely. */
-void hemi_window_lock(hem_window *window);
-void hemi_window_unlock(hem_window *window);
 
 /** First use of a peer: reserve the rows, attach its memory. Takes a lock. */
 hem_status hemi_peer_open(hem_window *window, uint32_t rank, hemi_peer **peer_p);
