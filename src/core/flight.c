@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* How long an onlooker waits for a record that is being written: up to 20 ms. */
-#define TRIES 1000
-#define NAPS 20
+#define TRIES  1000
+#define NAPS   20
 #define NAP_NS 1000000
 
 static const char *const call_names[HEMI_CALL_COUNT] = {
