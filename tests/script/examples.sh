@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# hem-test: timeout=240
+# The collectives written by hand give the right result in every round, at any number of ranks.
+# 17 is more than a barrier serves without counts.
+# shellcheck disable=SC1091,SC2154
+source "$(dirname "$0")/common.bash"
+
+# says NAME RANKS: one line, which gives the number of ranks, and nothing else.
+says() {
+    out_says "^$1 +$2 ranks, 1000 rounds of [0-9]+ numbers each: all as they should be\$" "$1, $2"
+    check "$1, $2 ranks: not one line" [ "$(wc -l <"$dir/out")" -eq 1 ]
+    err_lines 0 "$1, $2 ranks"
+}
+
+for name in all-gather reduce-scatter all-reduce; do
+    program=${name//all-/all}
+    program=$HEM_BUILD/examples/${program//-/_}
+    for ranks in 1 2 3 4 5 8 17; do
+        run -n $ranks --timeout 30 "$program"
+        code_is 0 "$name, $ranks ranks"
+        says $name $ranks
+    done
+    code=0
+    "$program" >"$dir/out" 2>"$dir/err" || code=$?
+    code_is 0 "$name without the launcher"
+    says $name 1
+done
+summary
