@@ -62,3 +62,11 @@ hem_status hemi_fail_errno(int error, const char *format, ...) {
     return hemi_fail(HEM_ERR_SYSTEM, "%.360s: %.128s", text,
                      strerror_r(error, reason, sizeof reason));
 }
+
+void hemi_error_save(char *sentence) {
+    memcpy(sentence, last_error, sizeof last_error);
+}
+
+void hemi_error_restore(const char *sentence) {
+    memcpy(last_error, sentence, sizeof last_error);
+}

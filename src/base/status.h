@@ -19,4 +19,8 @@ hem_status hemi_fail(hem_status status, const char *format, ...)
 hem_status hemi_fail_errno(int error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** Keep the calling thread's last sentence, and put it back. `sentence` has HEMI_ERROR_MAX bytes. */
+void hemi_error_save(char *sentence);
+void hemi_error_restore(const char *sentence);
+
 #endif

@@ -24,6 +24,27 @@ static const char *const call_names[HEMI_CALL_COUNT] = {
     [HEMI_CALL_BARRIER] = "hem_barrier",
     [HEMI_CALL_BARRIER_PEER] = "hem_barrier_peer",
     [HEMI_CALL_FLUSH] = "hem_flush",
+    [HEMI_CALL_OP_WAIT] = "hem_op_wait_any",
+    [HEMI_CALL_COLL] = "a collective",
+    [HEMI_CALL_COLL + 1] = "hem_sync",
+    [HEMI_CALL_COLL + 2] = "hem_broadcast",
+    [HEMI_CALL_COLL + 3] = "hem_reduce",
+    [HEMI_CALL_COLL + 4] = "hem_allreduce",
+    [HEMI_CALL_COLL + 5] = "hem_allgather",
+    [HEMI_CALL_COLL + 6] = "hem_allgatherv",
+    [HEMI_CALL_COLL + 7] = "hem_reduce_scatter",
+    [HEMI_CALL_COLL + 8] = "hem_reduce_scatterv",
+    [HEMI_CALL_COLL + 9] = "hem_gather",
+    [HEMI_CALL_COLL + 10] = "hem_gatherv",
+    [HEMI_CALL_COLL + 11] = "hem_scatter",
+    [HEMI_CALL_COLL + 12] = "hem_scatterv",
+    [HEMI_CALL_COLL + 13] = "hem_alltoall",
+    [HEMI_CALL_COLL + 14] = "hem_alltoallv",
+    [HEMI_CALL_SPARSE] = "hem_sparse",
+    [HEMI_CALL_SEND] = "hem_send",
+    [HEMI_CALL_RECV] = "hem_recv",
+    [HEMI_CALL_SENDRECV] = "hem_sendrecv",
+    [HEMI_CALL_CHANNEL_PREPARE] = "hem_channel_prepare",
 };
 
 const char *hemi_call_name(uint32_t call) {
@@ -141,6 +162,11 @@ static const char *id_word(uint32_t call) {
     case HEMI_CALL_BARRIER:
     case HEMI_CALL_BARRIER_PEER:
         return "barrier";
+    case HEMI_CALL_SEND:
+    case HEMI_CALL_RECV:
+    case HEMI_CALL_SENDRECV:
+    case HEMI_CALL_CHANNEL_PREPARE:
+        return "channel";
     default:
         return NULL;
     }

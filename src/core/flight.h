@@ -20,6 +20,13 @@ enum hemi_call {
     HEMI_CALL_BARRIER,
     HEMI_CALL_BARRIER_PEER,
     HEMI_CALL_FLUSH,
+    HEMI_CALL_OP_WAIT,
+    HEMI_CALL_COLL, /**< plus a hem_coll_kind, which start at 1 */
+    HEMI_CALL_SPARSE = HEMI_CALL_COLL + 15,
+    HEMI_CALL_SEND,
+    HEMI_CALL_RECV,
+    HEMI_CALL_SENDRECV,
+    HEMI_CALL_CHANNEL_PREPARE,
     HEMI_CALL_COUNT
 };
 

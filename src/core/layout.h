@@ -22,13 +22,15 @@
 
 #define HEMI_ARENA_MAGIC    0x616e6572616d6568u /* "hemarena" */
 #define HEMI_TEAM_MAGIC     0x6d6165746d6568u   /* "hemteam" */
-#define HEMI_LAYOUT_VERSION 1u
+#define HEMI_LAYOUT_VERSION 2u
 
 #define HEMI_PAGE      4096u
 #define HEMI_MAX_RANKS 65536
 /** What one rank can say to all in one step of a collective set-up. */
 #define HEMI_BLOB    480
 #define HEMI_FLIGHTS 4
+/** Collectives that can be told apart in a team's verdicts. */
+#define HEMI_SETTLES 64
 /** Start of each part: the book-keeping of its heap. */
 #define HEMI_HEAP_META (256u << 10)
 
@@ -115,6 +117,7 @@ typedef struct hemi_cell {
     uint64_t meet_tags[2]; /**< what for, by number % 2 */
     uint32_t closed;       /**< it has called hem_world_close */
     uint32_t left;         /**< it will not touch the team again */
+    uint64_t hub;          /**< where its hub is in the arena; 0: it has none yet. See core/hub.h */
     uint8_t blobs[2][HEMI_BLOB] __attribute__((aligned(HEMI_LINE)));
 } __attribute__((aligned(HEMI_LINE))) hemi_cell;
 
@@ -130,6 +133,8 @@ typedef struct hemi_team {
     uint64_t settle[4] __attribute__((aligned(HEMI_LINE)));
     /** The team that the k-th shrink made, in word k % 4: k << 48 | offset / HEMI_PAGE. */
     uint64_t shrunk[4];
+    /** How collective k ended, if anybody had doubts, in word k % HEMI_SETTLES: coll/settle.h. */
+    uint64_t verdicts[HEMI_SETTLES] __attribute__((aligned(HEMI_LINE)));
     hemi_cell cells[] __attribute__((aligned(HEMI_LINE)));
 } hemi_team;
 

@@ -18,6 +18,10 @@
 #define YIELD_ALONE_NS  50000
 #define YIELD_SHARED_NS 200000
 #define CACHE_BYTES     (64ull << 20)
+/* Of a lane and of a step; see the table in base/env.c. */
+#define SLOTS       32
+#define RING_BYTES  (256u << 10)
+#define STAGE_BYTES (64u << 10)
 
 /* What a rank says about its cores when it opens. */
 typedef struct cores_say {
@@ -128,6 +132,43 @@ static hem_status choose_waiting(hemi_root *root, bool crowded) {
     return status;
 }
 
+static hem_status read_copy(uint32_t *copy_p) {
+    const char *text = hemi_env_text("HEM_CHANNEL_COPY");
+    static const char *const names[] = {"auto", "staged", "single"};
+    for (uint32_t i = 0; i < 3; i++)
+        if (text == NULL || strcmp(text, names[i]) == 0) {
+            *copy_p = i;
+            return HEM_OK;
+        }
+    return hemi_fail(HEM_ERR_ARG, "HEM_CHANNEL_COPY is \"%s\": auto, staged or single", text);
+}
+
+/* How channels and collectives are to be: see base/env.c. */
+static hem_status read_settings(hemi_settings *settings) {
+    uint64_t slots = SLOTS;
+    uint64_t check = 0;
+    settings->ring_bytes = RING_BYTES;
+    settings->stage_bytes = STAGE_BYTES;
+    hem_status status = hemi_env_number("HEM_CHANNEL_SLOTS", 1, 4096, &slots);
+    if (status == HEM_OK)
+        status = hemi_env_number("HEM_CHANNEL_BYTES", HEMI_PAGE, 1u << 30, &settings->ring_bytes);
+    if (status == HEM_OK)
+        status = hemi_env_number("HEM_COLL_BYTES", HEMI_PAGE, 1u << 30, &settings->stage_bytes);
+    if (status == HEM_OK)
+        status = hemi_env_number("HEM_CHECK", 0, 1, &check);
+    if (status == HEM_OK)
+        status = read_copy(&settings->copy);
+    const char *algorithm = hemi_env_text("HEM_ALGORITHM");
+    if (status == HEM_OK && algorithm != NULL && strlen(algorithm) >= sizeof settings->algorithm)
+        status = hemi_fail(HEM_ERR_ARG, "HEM_ALGORITHM is longer than %zu characters",
+                           sizeof settings->algorithm - 1);
+    if (status == HEM_OK && algorithm != NULL)
+        strcpy(settings->algorithm, algorithm);
+    settings->slots = (uint32_t)slots;
+    settings->check = check != 0;
+    return status;
+}
+
 /* Agree on how to wait, then split a team of its own off the team of all. */
 static hem_status open_over_all(hem_world *all, hem_status status, hem_world **world_p) {
     hemi_root *root = all->root;
@@ -152,7 +193,10 @@ hem_status hemi_root_open_world(hemi_root *root, int64_t open_ns, int64_t timeou
         return status;
     hem_world *world = NULL;
     /* Until it is known how crowded the machine is, yield early. A bad setting is told to all. */
-    status = open_over_all(all, choose_waiting(root, true), &world);
+    status = choose_waiting(root, true);
+    if (status == HEM_OK)
+        status = read_settings(&root->settings);
+    status = open_over_all(all, status, &world);
     hemi_world_free(all);
     if (status != HEM_OK)
         return status;

@@ -1,5 +1,6 @@
 #include "core/world.h"
 #include "base/lock.h"
+#include "core/engine.h"
 #include "core/heap.h"
 #include "core/root.h"
 #include "core/team.h"
@@ -166,6 +167,7 @@ hem_status hemi_world_make(hemi_root *root, uint64_t team_offset, uint32_t rank,
     world->id = team->id;
     world->team_offset = team_offset;
     world->timeout_ns = timeout_ns;
+    world->engine.event_fd = -1;
     hemi_lock(root->platform, &root->worlds_lock);
     world->next = root->worlds;
     world->link = &root->worlds;
@@ -184,6 +186,7 @@ void hemi_world_free(hem_world *world) {
     if (world->next != NULL)
         world->next->link = world->link;
     hemi_unlock(&root->worlds_lock);
+    hemi_engine_free(world);
     hemi_root_drop(root);
     free(world->members);
     free(world);
@@ -210,6 +213,7 @@ void hemi_root_bury(hemi_root *root) {
     while (root->worlds != NULL) {
         hem_world *world = root->worlds;
         world->keep_memory = true; /* survivors may still put into it */
+        hemi_worker_stop(world);
         orphan_children(world, true);
         hemi_world_free(world);
     }
@@ -239,6 +243,7 @@ hem_status hem_world_close(hem_world *world) {
     if (world == NULL)
         return HEM_OK;
     hemi_cell *mine = &world->cells[world->rank];
+    hemi_engine_close(world);
     /* Pairs with the acquire in hemi_world_may_come. */
     hemi_store32_release(&mine->closed, 1);
     hemi_add32_acq_rel(&world->root->arena.head->alarm, 1);

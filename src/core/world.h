@@ -11,6 +11,23 @@
 
 struct hemi_monitor;
 
+/** What the environment says about channels and collectives. */
+typedef struct hemi_settings {
+    uint32_t slots;       /**< of a lane */
+    uint64_t ring_bytes;  /**< of a lane */
+    uint64_t stage_bytes; /**< of one step of a collective */
+    bool check;           /**< compare what the ranks call */
+    uint32_t copy;        /**< how large messages go: enum hemi_copy */
+    char algorithm[128];  /**< "allreduce=ring,broadcast=direct", or empty */
+} hemi_settings;
+
+/** How large messages between processes go if no side's buffer is library memory. */
+enum hemi_copy {
+    HEMI_COPY_AUTO = 0,
+    HEMI_COPY_STAGED,
+    HEMI_COPY_SINGLE
+};
+
 /** What all worlds of one rank that share an arena have in common. */
 typedef struct hemi_root {
     hemi_arena arena;
@@ -25,6 +42,7 @@ typedef struct hemi_root {
     uint32_t spin;  /**< polls before a wait yields */
     uint64_t yield_ns;
     uint64_t cache_bytes;
+    hemi_settings settings;
     uint32_t worlds_lock;
     struct hem_world *worlds;     /**< those that are open, newest first */
     struct hemi_monitor *monitor; /**< NULL where the monitor is outside */
@@ -40,6 +58,33 @@ typedef struct hemi_child {
      */
     void (*orphan)(struct hemi_child *child, bool dead);
 } hemi_child;
+
+struct hemi_task;
+struct hemi_hub;
+struct hemi_worker;
+
+/** What is under way in a world: see core/engine.h. */
+typedef struct hemi_engine {
+    uint32_t lock; /**< guards everything here and all that tasks and operations hold */
+    uint32_t completed; /**< there are callbacks to call; read without the lock */
+    uint32_t listed;    /**< tasks in the list; read without the lock */
+    uint32_t timed;     /**< those with a time limit */
+    uint32_t alarm_seen; /**< the alarm count up to which tasks have been told of deaths */
+    uint32_t moves; /**< counted up by tasks that have moved something; read without the lock */
+    bool settling;      /**< a thread calls callbacks */
+    struct hemi_task *tasks;
+    struct hemi_task *cursor; /**< the next task of the pass that is going on */
+    struct hem_op *callbacks; /**< completed and to be called back, oldest first */
+    struct hem_op **callbacks_end;
+    uint64_t events; /**< completions since the last hem_world_event_read */
+    int event_fd;    /**< -1: nobody asked for one */
+    struct hemi_worker *worker; /**< the progress thread, or NULL */
+    struct hemi_hub *hub;       /**< NULL until channels or collectives are used: core/hub.h */
+    void *lanes;                /**< of channel/, with `lanes_free` to free them */
+    void (*lanes_free)(void *lanes);
+    void *coll; /**< of coll/, with `coll_free` */
+    void (*coll_free)(void *coll);
+} hemi_engine;
 
 struct hem_world {
     hemi_root *root;
@@ -59,6 +104,7 @@ struct hem_world {
     hemi_child *children;
     bool keep_memory;      /**< the world is closing, and some rank did not come */
     uint64_t objects_made; /**< windows and such: their number names them to people */
+    hemi_engine engine;
 };
 
 /** HEM_FOREVER or not negative. @return HEM_OK or HEM_ERR_ARG. */
