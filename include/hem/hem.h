@@ -2,7 +2,10 @@
 #ifndef HEM_HEM_H
 #define HEM_HEM_H
 
+#include <hem/channel.h>
+#include <hem/coll.h>
 #include <hem/memory.h>
+#include <hem/op.h>
 #include <hem/status.h>
 #include <hem/window.h>
 #include <hem/world.h>

@@ -1,0 +1,165 @@
+#include "coll/context.h"
+#include "core/team.h"
+
+#include <stdlib.h>
+
+static void context_free(void *arg) {
+    hemi_context *context = arg;
+    hemi_span *lists[2] = {context->spans, context->pool};
+    for (int i = 0; i < 2; i++)
+        while (lists[i] != NULL) {
+            hemi_span *span = lists[i];
+            lists[i] = span->next;
+            free(span);
+        }
+    free(context->hubs);
+    free(context);
+}
+
+static hem_status make(hem_world *world, hemi_context **context_p) {
+    hemi_context *context = calloc(1, sizeof *context);
+    if (context != NULL)
+        context->hubs = calloc(world->size, sizeof *context->hubs);
+    if (context == NULL || context->hubs == NULL) {
+        free(context);
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for the collectives of %u ranks", world->size);
+    }
+    const hemi_hub_view *mine = &world->engine.hub->mine;
+    context->world = world;
+    context->rank = world->rank;
+    context->size = world->size;
+    context->board = (uint64_t)(mine->board - (unsigned char *)mine->head);
+    context->stages = (uint64_t)(mine->stages - (unsigned char *)mine->head);
+    context->stage_bytes = mine->stage_bytes;
+    context->spans_end = &context->spans;
+    context->plain = !world->root->settings.check && world->root->settings.algorithm[0] == '\0';
+    context->hubs[context->rank] = (unsigned char *)mine->head;
+    world->engine.coll = context;
+    world->engine.coll_free = context_free;
+    *context_p = context;
+    return HEM_OK;
+}
+
+hem_status hemi_context_find(hem_world *world, hemi_context **context_p) {
+    if (__builtin_expect(world->engine.coll != NULL, 1)) {
+        *context_p = world->engine.coll;
+        return HEM_OK;
+    }
+    hem_status status = hemi_hub_open(world);
+    return status == HEM_OK ? make(world, context_p) : status;
+}
+
+hem_status hemi_context_stock(hemi_context *context) {
+    hemi_span *span = calloc(1, sizeof *span);
+    if (span == NULL)
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for a collective");
+    span->next = context->pool;
+    context->pool = span;
+    return HEM_OK;
+}
+
+hemi_span *hemi_context_take(hemi_context *context, uint64_t steps, bool uses_channels) {
+    hemi_span *span = context->pool;
+    context->pool = span->next;
+    span->next = NULL;
+    span->number = ++context->collectives;
+    span->steps = steps;
+    span->finished = 0;
+    span->posted = false;
+    span->uses_channels = uses_channels;
+    *context->spans_end = span;
+    context->spans_end = &span->next;
+    return span;
+}
+
+/* Whether those who wait for room should look now: see coll/board.h. */
+static bool is_milestone(const hemi_span *span) {
+    const uint64_t half = HEMI_BOARD / 2;
+    if (span->finished < span->steps)
+        return span->finished % half == 0;
+    return span->steps > 1 || span->number % half == 0;
+}
+
+void hemi_context_finish(hemi_context *context, hemi_span *span, uint64_t count) {
+    bool wake = false;
+    span->finished += count;
+    uint64_t done = context->done;
+    while (context->spans != NULL) {
+        hemi_span *oldest = context->spans;
+        wake = wake || is_milestone(oldest);
+        if (oldest->finished < oldest->steps) {
+            done = hemi_step_done(oldest->number, oldest->finished);
+            break;
+        }
+        done = hemi_step_over(oldest->number);
+        context->spans = oldest->next;
+        if (context->spans == NULL)
+            context->spans_end = &context->spans;
+        oldest->next = context->pool;
+        context->pool = oldest;
+    }
+    if (done == context->done)
+        return;
+    context->done = done;
+    /* Pairs with the acquires in hemi_context_slowest and hemi_context_may_post. */
+    hemi_store64_release(&hemi_context_head(context, context->rank)->done, done);
+    if (wake)
+        hemi_context_wake(context);
+}
+
+bool hemi_context_may_begin(const hemi_context *context, const hemi_span *span) {
+    for (const hemi_span *s = context->spans; s != span && s != NULL; s = s->next)
+        if (!s->posted)
+            return false;
+    return true;
+}
+
+bool hemi_context_is_turn(const hemi_context *context, const hemi_span *span) {
+    for (const hemi_span *s = context->spans; s != span && s != NULL; s = s->next)
+        if (s->uses_channels && s->finished < s->steps)
+            return false;
+    return true;
+}
+
+hem_status hemi_context_connect(hemi_context *context) {
+    const hem_world *world = context->world;
+    const hemi_hub_view *mine = &world->engine.hub->mine;
+    while (context->known < context->size) {
+        hemi_hub_view view;
+        hem_status status = hemi_hub_see(context->world, context->known, &view);
+        if (status != HEM_OK)
+            return status;
+        if (view.stage_bytes != mine->stage_bytes || view.head->check != mine->head->check)
+            return hemi_fail(HEM_ERR_MISMATCH,
+                             "rank %u has other values of HEM_COLL_BYTES or HEM_CHECK than rank %u",
+                             context->known, context->rank);
+        context->hubs[context->known++] = (unsigned char *)view.head;
+    }
+    return HEM_OK;
+}
+
+uint32_t hemi_context_slowest(const hemi_context *context, uint64_t step) {
+    uint64_t held = hemi_context_post(context, context->rank, step)->stamp;
+    for (uint32_t r = 0; r < context->size; r++)
+        if (hemi_load64_acquire(&hemi_context_head(context, r)->done) < held)
+            return r;
+    return context->size;
+}
+
+bool hemi_context_may_post(hemi_context *context, uint64_t step) {
+    uint64_t held = hemi_context_post(context, context->rank, step)->stamp;
+    if (__builtin_expect(held <= context->all_done, 1))
+        return true;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t r = 0; r < context->size; r++) {
+        uint64_t done = hemi_load64_acquire(&hemi_context_head(context, r)->done);
+        if (done < least)
+            least = done;
+    }
+    context->all_done = least;
+    return held <= least;
+}
+
+void hemi_context_wake(const hemi_context *context) {
+    hemi_team_wake(context->world);
+}

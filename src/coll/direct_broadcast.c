@@ -1,0 +1,45 @@
+/* Broadcast: the root posts piece after piece, and everybody reads them as they come. */
+#include "coll/pieces.h"
+
+static bool fits(const hemi_job *job, uint64_t stage_bytes) {
+    (void)stage_bytes;
+    return job->kind == HEM_BROADCAST;
+}
+
+static size_t bytes_of(const hemi_collective *c) {
+    return c->job.count * c->job.element;
+}
+
+static uint64_t lay_out(hemi_collective *c) {
+    c->width = c->context->stage_bytes;
+    c->closes = bytes_of(c) >= HEMI_CLOSES_FROM;
+    return hemi_pieces(bytes_of(c), c->width);
+}
+
+static void post(hemi_collective *c, uint64_t k) {
+    const hemi_job *job = &c->job;
+    const unsigned char *data = job->send != NULL ? job->send : job->recv;
+    size_t n = hemi_piece(bytes_of(c), c->width, k);
+    if (job->rank == job->root)
+        hemi_collective_post_data(c, k, n == 0 ? NULL : data + k * c->width, n);
+}
+
+static hem_status pull(hemi_collective *c, uint64_t k) {
+    if (c->job.rank == c->job.root)
+        return HEM_OK;
+    const unsigned char *data = NULL;
+    size_t n = hemi_piece(bytes_of(c), c->width, k);
+    hem_status status = hemi_collective_read(c, k, c->job.root, n, n, &data, NULL);
+    if (status == HEM_OK)
+        hemi_move(c->job.recv + k * c->width, data, n);
+    return status;
+}
+
+const hemi_method hemi_direct_broadcast = {
+    .name = "direct",
+    .fits = fits,
+    .lay_out = lay_out,
+    .post = post,
+    .pull = pull,
+    .needs_root_only = true,
+};

@@ -1,0 +1,65 @@
+/*
+ * Reduce and all-reduce, each rank doing all of it: everybody posts everything, and whoever wants the
+ * result combines everybody's. One wait per step; the best for short vectors, and for two ranks always.
+ */
+#include "coll/pieces.h"
+#include "coll/sources.h"
+
+static bool fits(const hemi_job *job, uint64_t stage_bytes) {
+    return (job->kind == HEM_REDUCE || job->kind == HEM_ALLREDUCE) && job->element <= stage_bytes;
+}
+
+static bool collects(const hemi_job *job) {
+    return job->kind != HEM_REDUCE || job->rank == job->root;
+}
+
+static size_t bytes_of(const hemi_collective *c) {
+    return c->job.count * c->job.element;
+}
+
+static uint64_t lay_out(hemi_collective *c) {
+    c->width = c->context->stage_bytes / c->job.element * c->job.element;
+    c->closes = bytes_of(c) >= HEMI_CLOSES_FROM;
+    return hemi_pieces(bytes_of(c), c->width);
+}
+
+static void post(hemi_collective *c, uint64_t k) {
+    const hemi_job *job = &c->job;
+    size_t n = hemi_piece(bytes_of(c), c->width, k);
+    const unsigned char *data = n == 0 ? NULL : job->send + k * c->width;
+    /* In place, this rank's own result would overwrite what others still read. */
+    if (collects(job) && (const unsigned char *)job->recv == job->send) {
+        hemi_move(hemi_collective_room(c, k, n), data, n);
+        hemi_collective_publish(c, k, n);
+    } else {
+        hemi_collective_post_data(c, k, data, n);
+    }
+}
+
+static hem_status pull(hemi_collective *c, uint64_t k) {
+    const hemi_job *job = &c->job;
+    const void **sources = c->state;
+    size_t n = hemi_piece(bytes_of(c), c->width, k);
+    for (uint32_t r = 0; collects(job) && r < job->size; r++) {
+        const unsigned char *data = job->send + k * c->width;
+        if (r != job->rank) {
+            hem_status status = hemi_collective_read(c, k, r, n, n, &data, NULL);
+            if (status != HEM_OK)
+                return status;
+        }
+        sources[r] = data;
+    }
+    if (collects(job) && n > 0)
+        hemi_reduce(&job->reducer, job->recv + k * c->width, sources, job->size, n / job->element);
+    return HEM_OK;
+}
+
+const hemi_method hemi_direct_reduce_once = {
+    .name = "direct",
+    .fits = fits,
+    .lay_out = lay_out,
+    .post = post,
+    .pull = pull,
+    .prepare = hemi_sources_prepare,
+    .release = hemi_sources_release,
+};

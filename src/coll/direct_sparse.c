@@ -1,0 +1,269 @@
+/*
+ * Sparse: messages to some ranks whose receivers do not know of them: see coll/parcels.h.
+ *
+ * What one rank has for another travels as one packet: for each message its length, in 16 bytes, and
+ * its bytes, rounded up to 16. The receiver keeps all packets in one block, ordered by sender, and the
+ * result points into it.
+ */
+#include "coll/sparse.h"
+
+#include <stdlib.h>
+
+#define UNIT 16u
+
+typedef struct sparse {
+    hemi_parcels parcels;
+    const hem_parcel *list;
+    size_t count;
+    hem_sparse_result *result_p;
+    unsigned char *packed; /* what is sent as messages, if it does not fit */
+    unsigned char *block;  /* all that comes */
+    uint64_t *starts;      /* of each rank's packet in it, and its end */
+} sparse;
+
+static bool fits(const hemi_job *job, uint64_t stage_bytes) {
+    return job->kind == HEMI_KIND_SPARSE && hemi_parcels_can(job, stage_bytes);
+}
+
+static uint64_t lay_out(hemi_collective *c) {
+    (void)c;
+    return 2;
+}
+
+static uint64_t padded(uint64_t bytes) {
+    return (bytes + UNIT - 1) / UNIT * UNIT;
+}
+
+static hem_status check_list(const hem_parcel *list, size_t count, uint32_t size) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].peer < 0 || (uint32_t)list[i].peer >= size)
+            return hemi_fail(HEM_ERR_RANGE,
+                             "hem_sparse: rank %d of message %zu is not one of 0 to %u",
+                             list[i].peer, i, size - 1);
+        if (list[i].data == NULL && list[i].bytes > 0)
+            return hemi_fail(HEM_ERR_ARG, "hem_sparse: the data of message %zu is NULL", i);
+        if (list[i].bytes > INT64_MAX / 2 - total)
+            return hemi_fail(HEM_ERR_RANGE, "hem_sparse: the messages are too long in all");
+        total += padded(list[i].bytes) + UNIT;
+    }
+    return HEM_OK;
+}
+
+hem_status hemi_sparse_make(hemi_collective *c, const hem_parcel *list, size_t count,
+                            hem_sparse_result *result_p) {
+    hem_status status = check_list(list, count, c->job.size);
+    sparse *s = status == HEM_OK ? calloc(1, sizeof *s) : NULL;
+    if (s == NULL)
+        return status != HEM_OK ? status : hemi_fail(HEM_ERR_MEMORY, "no memory for hem_sparse");
+    c->state = s;
+    s->list = list;
+    s->count = count;
+    s->result_p = result_p;
+    s->starts = calloc((size_t)c->job.size + 1, sizeof *s->starts);
+    if (s->starts == NULL)
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for hem_sparse");
+    status = hemi_parcels_make(c, &s->parcels);
+    for (size_t i = 0; status == HEM_OK && i < count; i++)
+        s->parcels.bytes[list[i].peer] += UNIT + padded(list[i].bytes);
+    if (status == HEM_OK)
+        hemi_parcels_count(c, &s->parcels);
+    if (status == HEM_OK && !s->parcels.fits) {
+        s->packed = malloc(s->parcels.total);
+        if (s->packed == NULL)
+            status = hemi_fail(HEM_ERR_MEMORY, "hem_sparse: no memory for %llu bytes of messages",
+                               (unsigned long long)s->parcels.total);
+    }
+    return status;
+}
+
+static void release(hemi_collective *c) {
+    sparse *s = c->state;
+    if (s == NULL)
+        return;
+    hemi_parcels_free(&s->parcels);
+    free(s->starts);
+    free(s->packed);
+    free(s->block);
+    free(s);
+    c->state = NULL;
+}
+
+/* The packet for one rank. */
+static void pack(const sparse *s, uint32_t to, unsigned char *at) {
+    for (size_t i = 0; i < s->count; i++) {
+        const hem_parcel *p = &s->list[i];
+        if ((uint32_t)p->peer != to)
+            continue;
+        uint64_t head[2] = {p->bytes, 0};
+        memcpy(at, head, UNIT);
+        if (p->bytes > 0)
+            memcpy(at + UNIT, p->data, p->bytes);
+        at += UNIT + padded(p->bytes);
+    }
+}
+
+static hem_status ready(hemi_collective *c, uint64_t k) {
+    const sparse *s = c->state;
+    if (k == 0)
+        return HEM_OK;
+    return hemi_collective_has_pulled(c, 0) ? hemi_mail_state(&s->parcels.mail) : HEMI_AGAIN;
+}
+
+static void post(hemi_collective *c, uint64_t k) {
+    const sparse *s = c->state;
+    if (k == 1) {
+        hemi_collective_refer(c, k, 0, 0);
+        return;
+    }
+    for (uint32_t r = 0; s->parcels.fits && r < c->job.size; r++)
+        if (r != c->job.rank && s->parcels.bytes[r] > 0)
+            pack(s, r, hemi_parcels_room(c, &s->parcels, r));
+    hemi_parcels_post(c, &s->parcels);
+}
+
+/* Read all tables: how much comes, and room for it. */
+static hem_status make_room(hemi_collective *c, sparse *s) {
+    uint64_t total = 0;
+    for (uint32_t r = 0; r < c->job.size; r++) {
+        uint64_t bytes = s->parcels.bytes[r];
+        const unsigned char *data = NULL;
+        hem_status status = r == c->job.rank ? HEM_OK : hemi_parcels_look(c, r, &bytes, &data);
+        if (status != HEM_OK)
+            return status;
+        if (bytes % UNIT != 0 || bytes > INT64_MAX - total)
+            return hemi_fail(HEM_ERR_MISMATCH, "hem_sparse: rank %u posted something else", r);
+        s->starts[r] = total;
+        total += bytes;
+    }
+    s->starts[c->job.size] = total;
+    s->block = total > 0 ? malloc(total) : NULL;
+    return s->block != NULL || total == 0
+               ? HEM_OK
+               : hemi_fail(HEM_ERR_MEMORY, "hem_sparse: no memory for %llu bytes that come",
+                           (unsigned long long)total);
+}
+
+static hem_status take(hemi_collective *c, sparse *s) {
+    for (uint32_t r = 0; r < c->job.size; r++) {
+        uint64_t bytes = s->starts[r + 1] - s->starts[r];
+        unsigned char *to = s->block + s->starts[r];
+        const unsigned char *data = NULL;
+        if (bytes == 0)
+            continue;
+        if (r == c->job.rank) {
+            pack(s, r, to);
+            continue;
+        }
+        hem_status status = hemi_parcels_look(c, r, &bytes, &data);
+        if (status != HEM_OK)
+            return status;
+        if (data != NULL)
+            memcpy(to, data, bytes);
+        else
+            hemi_mail_begin(&s->parcels.mail, c->context->world, false, r, to, bytes);
+    }
+    return HEM_OK;
+}
+
+static void send_rest(hemi_collective *c, sparse *s) {
+    unsigned char *at = s->packed;
+    for (uint32_t r = 0; !s->parcels.fits && r < c->job.size; r++) {
+        uint64_t bytes = s->parcels.bytes[r];
+        if (r == c->job.rank || bytes == 0)
+            continue;
+        pack(s, r, at);
+        hemi_mail_begin(&s->parcels.mail, c->context->world, true, r, at, bytes);
+        at += bytes;
+    }
+}
+
+/* Walk over the packets; with `out`, fill in what they hold. Lengths come from peers. */
+static hem_status unpack(const hemi_collective *c, const sparse *s, hem_parcel *out,
+                         size_t *count_p) {
+    size_t count = 0;
+    for (uint32_t r = 0; r < c->job.size; r++) {
+        const unsigned char *at = s->block + s->starts[r];
+        uint64_t left = s->starts[r + 1] - s->starts[r];
+        while (left > 0) {
+            uint64_t bytes = 0;
+            memcpy(&bytes, at, sizeof bytes);
+            if (bytes > left - UNIT || padded(bytes) > left - UNIT)
+                return hemi_fail(HEM_ERR_MISMATCH, "hem_sparse: rank %u sent something else", r);
+            if (out != NULL)
+                out[count] = (hem_parcel){(int)r, bytes, at + UNIT};
+            count++;
+            at += UNIT + padded(bytes);
+            left -= UNIT + padded(bytes);
+        }
+    }
+    *count_p = count;
+    return HEM_OK;
+}
+
+/* Before the list there is room for one more, which remembers the block. */
+static hem_status finish(hemi_collective *c, sparse *s) {
+    size_t count = 0;
+    hem_status status = unpack(c, s, NULL, &count);
+    if (status != HEM_OK)
+        return status;
+    hem_parcel *list = NULL;
+    if (count > 0) {
+        list = calloc(count + 1, sizeof *list);
+        if (list == NULL)
+            return hemi_fail(HEM_ERR_MEMORY, "hem_sparse: no memory for %zu messages", count);
+        list[0].data = s->block;
+        list++;
+        status = unpack(c, s, list, &count);
+        s->block = NULL; /* it is the result's now */
+    }
+    s->result_p->parcels = list;
+    s->result_p->count = count;
+    return status;
+}
+
+static hem_status pull(hemi_collective *c, uint64_t k) {
+    sparse *s = c->state;
+    if (k == 1)
+        return finish(c, s);
+    bool all_fit = hemi_parcels_all_fit(c, &s->parcels);
+    hem_status status = all_fit ? HEM_OK : hemi_collective_use_channels(c);
+    if (status == HEM_OK)
+        status = make_room(c, s);
+    if (status == HEM_OK)
+        status = take(c, s);
+    if (status == HEM_OK)
+        send_rest(c, s);
+    if (status == HEM_OK && all_fit)
+        status = finish(c, s);
+    return status == HEM_OK && all_fit ? HEMI_ENOUGH : status;
+}
+
+static void stop(hemi_collective *c) {
+    sparse *s = c->state;
+    hemi_mail_stop(&s->parcels.mail);
+}
+
+const hemi_method hemi_direct_sparse = {
+    .name = "direct",
+    .fits = fits,
+    .lay_out = lay_out,
+    .ready = ready,
+    .post = post,
+    .pull = pull,
+    .uses_channels = true,
+    .stop = stop,
+    .release = release,
+};
+
+void hem_sparse_free(hem_sparse_result *result) {
+    if (result == NULL)
+        return;
+    if (result->parcels != NULL) {
+        hem_parcel *list = result->parcels - 1;
+        free((void *)(uintptr_t)list[0].data);
+        free(list);
+    }
+    result->parcels = NULL;
+    result->count = 0;
+}

@@ -1,0 +1,183 @@
+#include "coll/quick.h"
+#include "base/copy.h"
+#include "coll/settle.h"
+
+#define RANKS_MAX HEMI_SOURCES_FEW
+
+/* One collective of this kind: how many bytes a rank posts, and how many of them are one block. */
+typedef struct shape {
+    size_t element;
+    size_t block;
+    size_t posted;
+    bool root_only; /* the root's post is all that is needed */
+} shape;
+
+/* The bytes of an element, for those types that are worth it; 0 for the others. */
+static inline size_t element_of(hem_dtype dtype) {
+    static const uint8_t sizes[] = {[HEM_BYTE] = 1, [HEM_I8] = 1,  [HEM_I16] = 2,   [HEM_I32] = 4,
+                                    [HEM_I64] = 8,  [HEM_U8] = 1,  [HEM_U16] = 2,   [HEM_U32] = 4,
+                                    [HEM_U64] = 8,  [HEM_F16] = 2, [HEM_BF16] = 2,  [HEM_F32] = 4,
+                                    [HEM_F64] = 8,  [HEM_C64] = 8, [HEM_C128] = 16, [HEM_BOOL] = 1};
+    return (unsigned)dtype < sizeof sizes ? sizes[(unsigned)dtype] : 0;
+}
+
+/* False: too long, or not for here. */
+static inline bool find_shape(const hem_coll *coll, const hemi_context *context, shape *s) {
+    s->element = element_of(coll->dtype);
+    s->root_only = false;
+    if (coll->count > HEMI_POST_INLINE)
+        return false;
+    s->block = coll->count * s->element;
+    s->posted = s->block;
+    switch (coll->kind) {
+    case HEM_BARRIER:
+        s->posted = 0;
+        return true;
+    case HEM_BROADCAST:
+        s->root_only = true;
+        if ((unsigned)coll->root >= context->size || coll->send != NULL)
+            return false;
+        break;
+    case HEM_ALLREDUCE:
+    case HEM_ALLGATHER:
+        break;
+    case HEM_REDUCE_SCATTER:
+    case HEM_ALLTOALL:
+        s->posted = s->block * context->size;
+        break;
+    default:
+        return false;
+    }
+    return s->block > 0 && s->posted <= HEMI_POST_INLINE && coll->recv != NULL &&
+           (coll->send != NULL || s->root_only);
+}
+
+static inline bool combines(const hem_coll *coll) {
+    return coll->kind == HEM_ALLREDUCE || coll->kind == HEM_REDUCE_SCATTER;
+}
+
+/* The last reduction is remembered: programs tend to use one. */
+static inline bool find_reducer(hemi_context *context, const hem_coll *coll) {
+    if (__builtin_expect(context->dtype == coll->dtype && context->op == coll->op, 1))
+        return true;
+    if (coll->op == HEM_USER || coll->op == HEM_MINLOC || coll->op == HEM_MAXLOC)
+        return false;
+    if (hemi_reducer_find(coll->dtype, coll->op, NULL, NULL, 0, &context->reducer) != HEM_OK)
+        return false;
+    context->dtype = coll->dtype;
+    context->op = coll->op;
+    return true;
+}
+
+static inline bool is_ready(const hemi_context *context) {
+    return context != NULL && context->known == context->size && context->size <= RANKS_MAX &&
+           context->plain && context->pool != NULL;
+}
+
+static void begin(hemi_context *context, hemi_quick *q) {
+    q->context = context;
+    q->span = hemi_context_take(context, 1, false);
+    q->span->posted = true;
+    q->step = hemi_step_number(q->span->number, 0);
+}
+
+/* Copy up to 40 bytes. */
+static inline void copy_post(void *to, const void *from, size_t n) {
+    if (n <= 32) {
+        if (n > 0)
+            hemi_copy_short(to, from, n);
+    } else {
+        hemi_copy_short(to, from, 32);
+        hemi_copy_short((unsigned char *)to + 32, (const unsigned char *)from + 32, n - 32);
+    }
+}
+
+static inline void post(const hemi_quick *q, const hem_coll *coll, const shape *s) {
+    hemi_context *context = q->context;
+    if (s->root_only && context->rank != (uint32_t)coll->root)
+        return;
+    hemi_post *line = hemi_context_post(context, context->rank, q->step);
+    copy_post(line->payload, s->root_only ? coll->recv : coll->send, s->posted);
+    hemi_post_release(line, q->step, 0, s->posted);
+    hemi_context_wake(context);
+}
+
+static inline bool has_all(const hemi_quick *q, const hem_coll *coll, const shape *s,
+                           uint32_t *next) {
+    const hemi_context *context = q->context;
+    if (s->root_only)
+        return hemi_post_is(hemi_context_post(context, (uint32_t)coll->root, q->step), q->step);
+    for (; *next < context->size; (*next)++)
+        if (!hemi_post_is(hemi_context_post(context, *next, q->step), q->step))
+            return false;
+    return true;
+}
+
+static hem_status fail_bytes(const hem_coll *coll, uint32_t rank, uint64_t said, size_t wanted) {
+    return hemi_fail(HEM_ERR_MISMATCH, "%s: rank %u has %llu bytes where %zu are expected",
+                     hemi_call_name(HEMI_CALL_COLL + (uint32_t)coll->kind), rank,
+                     (unsigned long long)said, wanted);
+}
+
+static hem_status pull(const hemi_quick *q, const hem_coll *coll, const shape *s) {
+    hemi_context *context = q->context;
+    const void *sources[RANKS_MAX];
+    unsigned char *recv = coll->recv;
+    size_t mine = s->posted > s->block ? context->rank * s->block : 0;
+    for (uint32_t r = 0; r < context->size; r++) {
+        if (s->root_only && r != (uint32_t)coll->root)
+            continue;
+        const hemi_post *line = hemi_context_post(context, r, q->step);
+        uint64_t said = hemi_load64_relaxed(&line->bytes);
+        if (__builtin_expect(said != s->posted || line->where != 0, 0))
+            return fail_bytes(coll, r, said, s->posted);
+        sources[r] = line->payload + mine;
+        if (coll->kind == HEM_ALLGATHER || coll->kind == HEM_ALLTOALL)
+            copy_post(recv + r * s->block, sources[r], s->block);
+        else if (s->root_only && r != context->rank)
+            copy_post(recv, sources[r], s->block);
+    }
+    if (combines(coll))
+        hemi_reduce(&context->reducer, recv, sources, context->size, coll->count);
+    return HEM_OK;
+}
+
+hem_status hemi_quick_run(hem_world *world, const hem_coll *coll, hemi_quick *quick_p) {
+    hemi_context *context = world->engine.coll;
+    shape s;
+    if (!is_ready(context) || !find_shape(coll, context, &s))
+        return HEMI_ENOUGH;
+    hemi_engine_lock(world);
+    if ((combines(coll) && !find_reducer(context, coll)) || context->pool == NULL ||
+        !hemi_context_may_begin(context, NULL) || !hemi_context_may_post(context, hemi_step_number(context->collectives + 1, 0))) {
+        hemi_engine_unlock(world);
+        return HEMI_ENOUGH;
+    }
+    begin(context, quick_p);
+    post(quick_p, coll, &s);
+    hemi_engine_unlock(world);
+    uint32_t next = 0;
+    for (uint32_t i = world->root->spin; !has_all(quick_p, coll, &s, &next); i--) {
+        if (i == 0 || hemi_load32_relaxed(&world->engine.listed) != 0)
+            return HEMI_AGAIN;
+        hemi_pause();
+    }
+    if (__builtin_expect(world->root->fence, 0))
+        hemi_fence_seq_cst(); /* between the post and the look at the verdict */
+    hemi_engine_lock(world);
+    hemi_verdict verdict = hemi_settle_read(context, quick_p->span->number);
+    hem_status status = HEMI_AGAIN; /* somebody has doubts: the long way settles it */
+    if (__builtin_expect(!verdict.doubted && verdict.status == HEMI_AGAIN, 1))
+        status = pull(quick_p, coll, &s) == HEM_OK ? HEM_OK : HEMI_AGAIN;
+    if (status == HEM_OK)
+        hemi_context_finish(context, quick_p->span, 1);
+    hemi_engine_unlock(world);
+    return status;
+}
+
+void hemi_quick_adopt(const hemi_quick *quick, hemi_collective *c) {
+    c->span = quick->span;
+    c->number = quick->span->number;
+    c->next_post = 1;
+    c->task.deadline_ns = UINT64_MAX;
+}

@@ -1,0 +1,68 @@
+#include "coll/spread.h"
+
+static size_t total_bytes(const hemi_job *job) {
+    size_t total = 0;
+    for (uint32_t r = 0; r < job->size; r++)
+        total += hemi_block_bytes(job, r);
+    return total;
+}
+
+bool hemi_spread_fits(const hemi_job *job, uint64_t stage_bytes) {
+    return job->element == 0 || stage_bytes / job->size >= job->element;
+}
+
+uint64_t hemi_spread_lay_out(hemi_collective *c) {
+    size_t most = hemi_block_most(&c->job);
+    size_t element = c->job.element > 0 ? c->job.element : 1;
+    size_t room = c->context->stage_bytes / c->job.size;
+    /* Blocks start on cache lines where there is room for that. */
+    if (room > 4096 && 4096 % element == 0)
+        room = room / 4096 * 4096;
+    c->width = room / element * element;
+    c->stride = most < c->width ? most : c->width;
+    c->closes = total_bytes(&c->job) >= HEMI_CLOSES_FROM;
+    return hemi_pieces(most, c->width);
+}
+
+/* Results go where blocks of `send` are: then all of them are staged, this rank's own, too. */
+static bool in_place(const hemi_job *job) {
+    return (const unsigned char *)job->recv == job->send;
+}
+
+void hemi_spread_post(hemi_collective *c, uint64_t k) {
+    const hemi_job *job = &c->job;
+    uint64_t where = c->closes && !in_place(job)
+                         ? hemi_context_offset(c->context, job->send, total_bytes(job))
+                         : 0;
+    if (where != 0) {
+        hemi_collective_refer(c, k, where, total_bytes(job) | HEMI_POST_WHOLE);
+        return;
+    }
+    size_t bytes = c->stride * job->size;
+    unsigned char *room = hemi_collective_room(c, k, bytes);
+    for (uint32_t r = 0; r < job->size; r++)
+        if (r != job->rank || in_place(job)) {
+            size_t n = hemi_piece(hemi_block_bytes(job, r), c->width, k);
+            if (n > 0)
+                memcpy(room + r * c->stride, job->send + hemi_block_start(job, r) + k * c->width,
+                       n);
+        }
+    hemi_collective_publish(c, k, bytes);
+}
+
+hem_status hemi_spread_read(const hemi_collective *c, uint64_t k, uint32_t from, size_t n,
+                            const unsigned char **data_p) {
+    const hemi_job *job = &c->job;
+    bool whole = true;
+    if (from == job->rank && !in_place(job)) {
+        *data_p = job->send;
+    } else {
+        hem_status status = hemi_collective_read(c, k, from, c->stride * job->size,
+                                                 total_bytes(job), data_p, &whole);
+        if (status != HEM_OK)
+            return status;
+    }
+    if (n > 0)
+        *data_p += whole ? hemi_block_start(job, job->rank) + k * c->width : job->rank * c->stride;
+    return HEM_OK;
+}
