@@ -5,45 +5,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
-
-static const char *const kind_names[] = {
-    [BENCH_RAW] = "raw", [BENCH_SIGNAL] = "signal",   [BENCH_PUT] = "put",
-    [BENCH_GET] = "get", [BENCH_BARRIER] = "barrier",
-};
 
 _Noreturn static void bad_usage(const char *program, const char *why) {
     fprintf(stderr, "%s: %s\n", program, why);
-    fprintf(stderr, "usage: %s raw|signal|put|get|barrier [-n RANKS] --sizes LIST\n", program);
+    fprintf(
+        stderr,
+        "usage: %s BENCHMARK [-n RANKS] [--memory private|library] [--name NAME] --sizes LIST\n",
+        program);
     exit(2);
 }
 
-static enum bench_kind parse_kind(const char *program, const char *name) {
-    for (size_t i = 0; i < sizeof(kind_names) / sizeof(kind_names[0]); i++) {
-        if (strcmp(name, kind_names[i]) == 0)
-            return (enum bench_kind)i;
+static const char *parse_option(const char *option, const char *value, struct bench_args *args) {
+    if (strcmp(option, "--sizes") == 0)
+        return hemt_sizes_parse(value, &args->sizes);
+    if (strcmp(option, "-n") == 0) {
+        args->ranks = atoi(value);
+        return args->ranks < 1 || args->ranks > 4096
+                   ? "the number of ranks must be between 1 and 4096"
+                   : NULL;
     }
-    bad_usage(program, "there is no such benchmark");
+    if (strcmp(option, "--memory") == 0) {
+        args->library = strcmp(value, "library") == 0;
+        return args->library || strcmp(value, "private") == 0 ? NULL
+                                                              : "memory is private or library";
+    }
+    if (strcmp(option, "--name") == 0) {
+        args->name = value;
+        return value[0] != '\0' ? NULL : "--name takes a name";
+    }
+    return "unknown option";
 }
 
 void bench_args_parse(int argc, char **argv, struct bench_args *args_p) {
+    *args_p = (struct bench_args){.ranks = 2};
     if (argc < 2)
         bad_usage(argv[0], "which benchmark?");
-    *args_p = (struct bench_args){.kind = parse_kind(argv[0], argv[1]), .ranks = 2};
+    if (!hemt_kind_find(argv[1], &args_p->kind))
+        bad_usage(argv[0], "there is no such benchmark");
 
     for (int i = 2; i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-        const char *error = NULL;
-
-        if (strcmp(argv[i], "-n") == 0) {
-            args_p->ranks = atoi(value);
-            if (args_p->ranks < 1 || args_p->ranks > 4096)
-                error = "the number of ranks must be between 1 and 4096";
-        } else if (strcmp(argv[i], "--sizes") == 0) {
-            error = hemt_sizes_parse(value, &args_p->sizes);
-        } else {
-            error = "unknown option";
-        }
+        const char *error = parse_option(argv[i], i + 1 < argc ? argv[i + 1] : "", args_p);
         if (error != NULL)
             bad_usage(argv[0], error);
     }
@@ -99,6 +102,14 @@ int bench_cpus(void) {
     return CPU_COUNT(&set);
 }
 
+int bench_online(void) {
+    static int online;
+
+    if (online == 0)
+        online = get_nprocs();
+    return online;
+}
+
 void bench_pin(int index) {
     cpu_set_t allowed;
     cpu_set_t one;
@@ -125,7 +136,7 @@ void bench_print(const struct bench_world *world, const char *impl, enum bench_k
         return;
     printf("{\"bench\":\"%s\",\"impl\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"us\":%.4f,"
            "\"gbps\":%.4f,\"line_ns\":%.1f}\n",
-           kind_names[kind], impl != NULL ? impl : world->impl, world->ranks, bytes, us, gbps,
+           hemt_kind(kind)->name, impl != NULL ? impl : world->impl, world->ranks, bytes, us, gbps,
            result.line_ns);
     fflush(stdout);
 }

@@ -10,6 +10,7 @@
  * gbps counts 10^9 bytes per second and is 0 for a barrier. line_ns is the yardstick, see below.
  */
 
+#include "../hem/bench_kind.h"
 #include "../hem/bench_sizes.h"
 
 #include <stdbool.h>
@@ -17,21 +18,18 @@
 #include <stdint.h>
 #include <time.h>
 
-enum bench_kind {
-    BENCH_RAW,
-    BENCH_SIGNAL,
-    BENCH_PUT,
-    BENCH_GET,
-    BENCH_BARRIER
-};
-
 struct bench_args {
     enum bench_kind kind;
     int ranks;
+    bool library;     /* buffers lie in the library's memory, where it has such a thing */
+    const char *name; /* to be printed as the implementation; NULL: its own */
     struct hemt_sizes sizes;
 };
 
-/* Reads `PROGRAM BENCH [-n RANKS] --sizes LIST`, or says what is wrong and exits with 2. */
+/*
+ * Reads `PROGRAM BENCH [-n RANKS] [--memory private|library] [--name NAME] --sizes LIST`, or says
+ * what is wrong and exits with 2.
+ */
 void bench_args_parse(int argc, char **argv, struct bench_args *args_p);
 
 /* Says what went wrong and ends this rank with exit code 3; whoever started it ends the others. */
@@ -64,6 +62,9 @@ size_t bench_region(const struct hemt_sizes *sizes);
 int bench_cpus(void);
 void bench_pin(int index);
 
+/* The number of processors of the machine, whatever this process is bound to. */
+int bench_online(void);
+
 /*
  * Run `body` on `ranks` forked processes, each on its own processor if there are enough of them.
  * Returns 0 if all returned 0; after the first that did not, the others are killed.
@@ -83,6 +84,12 @@ struct bench_world {
 };
 
 /*
+ * Zeroed memory that all ranks share, without any library: the ranks run on one machine. Collective.
+ * Returns NULL on all ranks where they cannot reach each other's files.
+ */
+void *bench_share(const struct bench_world *world, size_t bytes);
+
+/*
  * The yardstick: how long a cache line takes between the cores of ranks 0 and 1, without any
  * library. On virtual machines the cores move while a benchmark runs and this jumps by a factor of
  * five; measurements are comparable only at the same distance, so each carries its own. It also
@@ -94,6 +101,7 @@ struct bench_world {
 struct bench_reading {
     double line_ns;
     uint64_t switches; /* how often both together lost their cores so far */
+    double ns;         /* when it was taken */
 };
 
 void bench_yard_open(struct bench_world *world);

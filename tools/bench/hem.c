@@ -4,8 +4,11 @@
  * signal   hem_put_signal and hem_wait_signal_from
  * put, get hem_put or hem_get, then hem_flush
  * barrier  hem_barrier
+ *
+ * Messages and collectives are in hem_coll.c.
  */
 #include "bench.h"
+#include "hem_coll.h"
 #include "pair.h"
 
 #include <hem/hem.h>
@@ -171,6 +174,10 @@ static void run(struct hem *hem, const struct bench_args *args) {
         bench_print(&hem->world, NULL, args->kind, 0, result, 1);
         return;
     }
+    if (hemt_kind(args->kind)->together) {
+        bench_hem_coll(&hem->world, args, hem->ranks);
+        return;
+    }
     if (hem->world.ranks != 2 || args->kind == BENCH_RAW)
         bench_die("this benchmark does not run over Hem with %d ranks", hem->world.ranks);
     for (size_t i = 0; i < args->sizes.count; i++) {
@@ -179,8 +186,9 @@ static void run(struct hem *hem, const struct bench_args *args) {
     }
 }
 
-static void open_all(struct hem *hem, const struct hemt_sizes *sizes) {
-    size_t region = bench_region(sizes);
+static void open_all(struct hem *hem, const struct bench_args *args) {
+    static const struct hemt_sizes none;
+    size_t region = bench_region(hemt_kind(args->kind)->together ? &none : &args->sizes);
     hem_window_options options = {
         .struct_size = sizeof(options),
         .bytes = DATA_OFFSET + region,
@@ -200,11 +208,12 @@ static void open_all(struct hem *hem, const struct hemt_sizes *sizes) {
 }
 
 int main(int argc, char **argv) {
-    struct hem hem = {.world = {.impl = "hem", .agree = agree}};
+    struct hem hem = {.world = {.agree = agree}};
     struct bench_args args;
 
     bench_args_parse(argc, argv, &args);
-    open_all(&hem, &args.sizes);
+    hem.world.impl = args.name != NULL ? args.name : args.library ? "hem-lib" : "hem";
+    open_all(&hem, &args);
     run(&hem, &args);
     need(hem_window_destroy(hem.window), "hem_window_destroy");
     need(hem_world_close(hem.ranks), "hem_world_close");

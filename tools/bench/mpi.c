@@ -5,8 +5,11 @@
  *          the receiver polls its window memory. The faster one counts.
  * put, get MPI_Put or MPI_Get into memory of MPI_Win_allocate, then MPI_Win_flush
  * barrier  MPI_Barrier
+ *
+ * Messages and collectives are in mpi_coll.c.
  */
 #include "bench.h"
+#include "mpi_coll.h"
 #include "pair.h"
 
 #include <mpi.h>
@@ -189,6 +192,10 @@ static void run(struct mpi *mpi, const struct bench_args *args) {
     if (args->kind == BENCH_BARRIER) {
         struct bench_result result = bench_measure(&mpi->world, barrier_batch, mpi);
         bench_print(&mpi->world, NULL, args->kind, 0, result, 1);
+        return;
+    }
+    if (hemt_kind(args->kind)->together) {
+        bench_mpi_coll(&mpi->world, args);
         return;
     }
     if (mpi->world.ranks != 2 || args->kind == BENCH_RAW)

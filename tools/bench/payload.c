@@ -1,17 +1,8 @@
 #include "payload.h"
 
-/*
- * The ping-pong fills and checks inside the measured loop, so this works on four words at a time,
- * in wide registers where the processor has them. The clones are chosen by an ifunc, which
- * sanitizers do not support.
- */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
-    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE
-#endif
+#include "wide.h"
 
+/* The ping-pong fills and checks inside the measured loop, so this works on four words at a time. */
 #define LANES 4
 
 typedef uint64_t lanes __attribute__((vector_size(LANES * sizeof(uint64_t))));

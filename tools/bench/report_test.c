@@ -72,6 +72,22 @@ static void compares_at_one_distance(void **state) {
     hemt_report_free(&report);
 }
 
+/* Medians by name, at the distance at which most can be compared. */
+static void gives_medians(void **state) {
+    struct hemt_report report = {.bench = "signal", .ranks = 2};
+
+    (void)state;
+    hemt_report_take(&report, LINE("ring", "8", "3", "50") LINE("ring", "8", "1", "51"));
+    hemt_report_take(&report, LINE("ring", "8", "2", "50") LINE("ring", "8", "90", "210"));
+    hemt_report_take(&report, LINE("ring", "64", "5", "50") LINE("direct", "8", "7", "50"));
+    assert_true(hemt_report_median(&report, "ring", 8) == 2);
+    assert_true(hemt_report_median(&report, "ring", 64) == 5);
+    assert_true(hemt_report_median(&report, "direct", 8) == 7);
+    assert_true(hemt_report_median(&report, "direct", 64) == 0);
+    assert_true(hemt_report_median(&report, "doubling", 8) == 0);
+    hemt_report_free(&report);
+}
+
 static void print_plain_table(const struct hemt_report *report) {
     hemt_report_table(report, false);
 }
@@ -120,6 +136,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_lines_and_skips_noise),
         cmocka_unit_test(compares_at_one_distance),
+        cmocka_unit_test(gives_medians),
         cmocka_unit_test(table_shows_ratios_and_notes_once),
         cmocka_unit_test(shows_what_could_not_be_measured),
     };

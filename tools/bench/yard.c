@@ -1,12 +1,8 @@
 #include "bench.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum {
     TRIPS = 16,
@@ -18,8 +14,7 @@ enum {
 struct bench_yard {
     _Alignas(128) _Atomic uint64_t ping;
     _Alignas(128) _Atomic uint64_t pong;
-    _Alignas(128) _Atomic uint64_t hello;
-    uint64_t switches; /* of rank 1 */
+    _Alignas(128) uint64_t switches; /* of rank 1 */
 };
 
 static uint64_t own_switches(void) {
@@ -36,63 +31,9 @@ static void wait_for(_Atomic uint64_t *word, uint64_t value) {
     }
 }
 
-static struct bench_yard *map_yard(int fd) {
-    void *page = mmap(NULL, sizeof(struct bench_yard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-    return page == MAP_FAILED ? NULL : page;
-}
-
-/* Rank 1 opens the page of rank 0 through /proc, which works between processes of one user. */
-static struct bench_yard *map_from(uint64_t token) {
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%u/fd/%u", (unsigned)(token >> 32),
-             (unsigned)(token & UINT32_MAX));
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    struct bench_yard *yard = map_yard(fd);
-    close(fd);
-    return yard;
-}
-
-static bool hears_hello(struct bench_yard *yard) {
-    double end = bench_now_ns() + 1e9;
-
-    while (atomic_load_explicit(&yard->hello, memory_order_acquire) == 0) {
-        if (bench_now_ns() > end)
-            return false;
-        sched_yield();
-    }
-    return true;
-}
-
 void bench_yard_open(struct bench_world *world) {
-    struct bench_yard *yard = NULL;
-    int fd = -1;
-
-    if (world->ranks != 2)
-        return;
-    if (world->rank == 0) {
-        fd = memfd_create("hem-bench", MFD_CLOEXEC);
-        if (fd >= 0 && ftruncate(fd, sizeof(*yard)) == 0)
-            yard = map_yard(fd);
-    }
-    uint64_t token = (uint64_t)getpid() << 32 | (uint32_t)fd;
-    token = world->agree(world->ctx, yard != NULL ? token : 0);
-    if (world->rank == 1 && token != 0) {
-        yard = map_from(token);
-        if (yard != NULL)
-            atomic_store_explicit(&yard->hello, 1, memory_order_release);
-    }
-    bool works = world->rank == 0 && yard != NULL && hears_hello(yard);
-    works = world->agree(world->ctx, works) != 0;
-    if (fd >= 0)
-        close(fd);
-    if (works)
-        world->yard = yard;
-    else if (yard != NULL)
-        munmap(yard, sizeof(*yard));
+    if (world->ranks == 2)
+        world->yard = bench_share(world, sizeof(*world->yard));
 }
 
 /* Half a round trip, the mean over a few of them. */
@@ -131,5 +72,6 @@ struct bench_reading bench_yard_read(const struct bench_world *world) {
     }
     /* The last answer of rank 1 came after its count. */
     reading.switches += yard->switches;
+    reading.ns = bench_now_ns();
     return reading;
 }

@@ -2,8 +2,10 @@
 
 #include "bench_child.h"
 #include "bench_impl.h"
+#include "bench_kind.h"
 #include "bench_report.h"
 #include "bench_sizes.h"
+#include "bench_tune.h"
 #include "say.h"
 
 #include <getopt.h>
@@ -16,27 +18,20 @@
 
 static const double child_limit_s = 120;
 
-/* Rounds beyond those asked for are begun in this time only. */
+/* Rounds beyond those asked for are begun in this time only; the many sizes of messages and
+ * collectives take long enough without. */
 static const time_t more_rounds_s = 120;
+static const time_t more_rounds_together_s = 60;
 
 /* An implementation that fails this often is not asked again. */
 enum {
     MOST_FAILURES = 2
 };
 
-static const struct {
-    const char *name;
-    const char *sizes;
-} benches[] = {
-    {"raw", "8,4k,64k,1M,16M"}, {"signal", "8,64,512,4k,64k"},
-    {"put", "4k,64k,1M,16M"},   {"get", "4k,64k,1M,16M"},
-    {"barrier", NULL},
-};
-
 struct options {
-    const char *bench;
+    enum bench_kind kind;
     int ranks;
-    int repeat;
+    int repeat; /* 0: by default */
     bool json;
     bool use[HEMT_IMPLS];
     struct hemt_sizes sizes;
@@ -50,29 +45,31 @@ struct contender {
 };
 
 static void print_help(void) {
-    fputs(
-        "usage: hem bench raw|signal|put|get|barrier [-n RANKS] [--sizes LIST]\n"
-        "                 [--peers LIST|all|none] [--json] [--repeat K]\n"
-        "\n"
-        "Measures Hem, the bare hardware and other libraries alternating, and prints medians.\n"
-        "\n"
-        "  raw      the hardware alone: a cache line between two cores, and memcpy\n"
-        "  signal   half round trip of a put of n bytes and its signal\n"
-        "  put      puts of n bytes back to back, then flush and a handshake\n"
-        "  get      gets of n bytes back to back\n"
-        "  barrier  one barrier of all ranks\n"
-        "\n"
-        "  -n RANKS       number of ranks (default 2; only barrier takes another number)\n"
-        "  --sizes LIST   message sizes in bytes, such as 8,4k,1M\n"
-        "  --peers LIST   which libraries to compare with: openmpi, mpich, ucx (default all)\n"
-        "  --json         one object per line; gbps counts 10^9 bytes per second, 0 for barrier\n"
-        "  --repeat K     rounds, each starting with another library (default 5)\n"
-        "\n"
-        "raw is a message in one cache line, raw-2line a flag line and data lines, raw-bounce one\n"
-        "line that both sides write, raw-memcpy a memcpy into shared memory. Where the machine\n"
-        "moves its cores during the run (virtual machines do), up to three times as many rounds\n"
-        "are taken, and only measurements with the cores at the same distance are compared.\n",
-        stdout);
+    fputs("usage: hem bench BENCHMARK [-n RANKS] [--sizes LIST] [--peers LIST|all|none]\n"
+          "                 [--json] [--repeat K]\n"
+          "       hem bench tune [-n LIST] [--sizes LIST] [--repeat K]\n"
+          "\n"
+          "Measures Hem, the bare hardware and other libraries alternating, and prints medians.\n"
+          "\n",
+          stdout);
+    for (enum bench_kind kind = 0; kind < BENCH_KINDS; kind++)
+        printf("  %-14s %s\n", hemt_kind(kind)->name, hemt_kind(kind)->help);
+    fputs("  tune           which algorithm suits which collective, as rows of src/coll/table.h\n"
+          "\n"
+          "  -n RANKS       number of ranks (default 2; raw, signal, put and get take no other)\n"
+          "  --sizes LIST   n, in bytes, such as 8,4k,1M\n"
+          "  --peers LIST   which libraries to compare with: openmpi, mpich, ucx (default all)\n"
+          "  --json         one object per line; gbps counts 10^9 bytes per second, 0 for barrier\n"
+          "  --repeat K     rounds, each starting with another library (default 5, or 3 where\n"
+          "                 there are more ranks than cores)\n"
+          "\n"
+          "hem is Hem from private memory, hem-lib from memory of hem_memory_alloc. raw is a "
+          "message\n"
+          "in one cache line, raw-2line a flag line and data lines, raw-bounce one line that both\n"
+          "sides write, raw-memcpy a memcpy into shared memory. Where the machine moves its cores\n"
+          "during the run (virtual machines do), up to three times as many rounds are taken, and\n"
+          "only measurements with the cores at the same distance are compared.\n",
+          stdout);
 }
 
 static bool parse_int(const char *text, int least, int most, int *number_p) {
@@ -137,27 +134,36 @@ static int take_option(int option, char **argv, struct options *options) {
     }
 }
 
-static int take_bench(int argc, char **argv, struct options *options) {
-    const char *sizes = NULL;
+/* Which of them can do this at all. */
+static void choose_impls(struct options *options) {
+    bool together = hemt_kind(options->kind)->together;
 
+    for (enum hemt_impl impl = 0; impl < HEMT_IMPLS; impl++) {
+        if (options->kind == BENCH_RAW)
+            options->use[impl] &= impl == HEMT_RAW;
+        else if (together)
+            options->use[impl] &= impl != HEMT_RAW && impl != HEMT_UCX;
+        else
+            options->use[impl] &= impl != HEMT_HEM_LIB;
+    }
+}
+
+static int take_bench(int argc, char **argv, struct options *options) {
     if (optind >= argc)
-        return hemt_usage("bench", "which benchmark? raw, signal, put, get or barrier");
+        return hemt_usage("bench", "which benchmark?");
     if (optind + 1 < argc)
         return hemt_usage("bench", "one benchmark at a time: what is \"%s\"?", argv[optind + 1]);
-    for (size_t i = 0; i < sizeof(benches) / sizeof(benches[0]); i++) {
-        if (strcmp(argv[optind], benches[i].name) == 0) {
-            options->bench = benches[i].name;
-            sizes = benches[i].sizes;
-        }
-    }
-    if (options->bench == NULL)
+    if (!hemt_kind_find(argv[optind], &options->kind))
         return hemt_usage("bench", "there is no benchmark \"%s\"", argv[optind]);
-    if (sizes == NULL && options->sizes.count > 0)
-        return hemt_usage("bench", "a barrier has no sizes");
-    if (sizes != NULL && options->ranks != 2)
-        return hemt_usage("bench", "only barrier can be measured with other than 2 ranks");
-    if (sizes != NULL && options->sizes.count == 0)
-        hemt_sizes_parse(sizes, &options->sizes);
+    const char *why = hemt_kind_refuses(options->kind, options->ranks, &options->sizes);
+    if (why != NULL)
+        return hemt_usage("bench", "%s", why);
+    if (options->sizes.count == 0)
+        hemt_kind_sizes(options->kind, options->ranks, &options->sizes);
+    if (options->repeat == 0)
+        options->repeat =
+            hemt_kind(options->kind)->together && options->ranks > hemt_impl_cpus() ? 3 : 5;
+    choose_impls(options);
     return 0;
 }
 
@@ -170,7 +176,7 @@ static int parse(int argc, char **argv, struct options *options_p) {
     };
     int option;
 
-    *options_p = (struct options){.ranks = 2, .repeat = 5};
+    *options_p = (struct options){.ranks = 2};
     for (enum hemt_impl impl = 0; impl < HEMT_IMPLS; impl++)
         options_p->use[impl] = true;
     optind = 0;
@@ -184,11 +190,7 @@ static int parse(int argc, char **argv, struct options *options_p) {
             return code;
     }
     int code = take_bench(argc, argv, options_p);
-    if (code != 0)
-        return code;
-    for (enum hemt_impl impl = 0; impl < HEMT_IMPLS; impl++)
-        options_p->use[impl] &= strcmp(options_p->bench, "raw") != 0 || impl == HEMT_RAW;
-    return -1;
+    return code != 0 ? code : -1;
 }
 
 static void show_progress(const struct options *options, int round, int done, int total,
@@ -199,7 +201,7 @@ static void show_progress(const struct options *options, int round, int done, in
 
     if (!isatty(STDERR_FILENO))
         return;
-    fprintf(stderr, "\r\033[K%s [", options->bench);
+    fprintf(stderr, "\r\033[K%s [", hemt_kind(options->kind)->name);
     for (int i = 0; i < width; i++)
         fputc(i < filled ? '#' : '.', stderr);
     fprintf(stderr, "] round %d of %d: %s", round + 1, rounds, name);
@@ -252,7 +254,7 @@ static int line_up(const struct options *options, struct contender *contenders,
         struct contender *contender = &contenders[count];
         if (!options->use[impl])
             continue;
-        const char *why = hemt_impl_command(impl, options->bench, options->ranks, &options->sizes,
+        const char *why = hemt_impl_command(impl, options->kind, options->ranks, &options->sizes,
                                             &contender->command);
         if (why != NULL) {
             hemt_report_note(report, "%s: not measured, %s", hemt_impl_name(impl), why);
@@ -267,17 +269,20 @@ static int line_up(const struct options *options, struct contender *contenders,
 int hemt_bench(int argc, char **argv) {
     static struct contender contenders[HEMT_IMPLS];
     struct options options;
-    int code = parse(argc, argv, &options);
 
+    if (argc > 1 && strcmp(argv[1], "tune") == 0)
+        return hemt_tune(argc - 1, argv + 1);
+    int code = parse(argc, argv, &options);
     if (code >= 0)
         return code;
-    struct hemt_report report = {.bench = options.bench, .ranks = options.ranks};
+    struct hemt_report report = {.bench = hemt_kind(options.kind)->name, .ranks = options.ranks};
     const char *subject = options.use[HEMT_HEM] ? "hem" : "raw";
     int count = line_up(&options, contenders, &report);
+    time_t limit = hemt_kind(options.kind)->together ? more_rounds_together_s : more_rounds_s;
     time_t start = time(NULL);
     for (int round = 0; round < 3 * options.repeat; round++) {
         bool enough = hemt_report_fewest(&report) >= (size_t)options.repeat;
-        if (round >= options.repeat && (enough || time(NULL) - start > more_rounds_s))
+        if (round >= options.repeat && (enough || time(NULL) - start > limit))
             break;
         run_round(&options, contenders, count, round, &report);
     }

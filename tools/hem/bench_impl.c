@@ -14,6 +14,8 @@ static const struct {
     const char *not_installed;
 } impls[HEMT_IMPLS] = {
     [HEMT_HEM] = {"hem", "hem-bench-hem", NULL, "not built; configure with -DHEM_BENCH=ON", NULL},
+    [HEMT_HEM_LIB] = {"hem-lib", "hem-bench-hem", NULL, "not built; configure with -DHEM_BENCH=ON",
+                      NULL},
     [HEMT_RAW] = {"raw", "hem-bench-raw", NULL, "not built; configure with -DHEM_BENCH=ON", NULL},
     [HEMT_OPENMPI] = {"openmpi", "hem-bench-openmpi", "mpirun.openmpi",
                       "not built; mpicc.openmpi was not found (Debian: libopenmpi-dev)",
@@ -29,7 +31,7 @@ const char *hemt_impl_name(enum hemt_impl impl) {
     return impls[impl].name;
 }
 
-static int cpus(void) {
+int hemt_impl_cpus(void) {
     cpu_set_t set;
 
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -77,6 +79,7 @@ static void add(struct hemt_command *command, const char *argument) {
 static void add_launcher(enum hemt_impl impl, bool crowded, struct hemt_command *command) {
     switch (impl) {
     case HEMT_HEM:
+    case HEMT_HEM_LIB:
         add(command, command->hem);
         add(command, "run");
         add(command, "--bind");
@@ -101,12 +104,16 @@ static void add_launcher(enum hemt_impl impl, bool crowded, struct hemt_command 
     add(command, command->ranks);
 }
 
-static void add_benchmark(enum hemt_impl impl, const char *bench, struct hemt_command *command) {
+static void add_benchmark(enum hemt_impl impl, enum bench_kind kind, struct hemt_command *command) {
     add(command, command->runner);
-    add(command, bench);
+    add(command, hemt_kind(kind)->name);
     if (impl == HEMT_RAW || impl == HEMT_UCX) {
         add(command, "-n");
         add(command, command->ranks);
+    }
+    if (impl == HEMT_HEM_LIB) {
+        add(command, "--memory");
+        add(command, "library");
     }
     if (command->sizes[0] != '\0') {
         add(command, "--sizes");
@@ -124,21 +131,21 @@ static void write_sizes(const struct hemt_sizes *sizes, char *text, size_t size)
             (size_t)snprintf(text + used, size - used, "%s%zu", i == 0 ? "" : ",", sizes->bytes[i]);
 }
 
-static const char *cannot_measure(enum hemt_impl impl, const char *bench, int ranks) {
+static const char *cannot_measure(enum hemt_impl impl, enum bench_kind kind, int ranks) {
     if (impl == HEMT_RAW && ranks != 2)
         return "the hardware is measured with 2 ranks only";
-    if (impl == HEMT_RAW && cpus() < 2)
+    if (impl == HEMT_RAW && hemt_impl_cpus() < 2)
         return "the hardware is measured with 2 processors, and only 1 is available";
-    if (impl == HEMT_UCX && strcmp(bench, "barrier") == 0)
+    if (impl == HEMT_UCX && kind == BENCH_BARRIER)
         return "UCX has no barrier";
-    if (impl == HEMT_UCX && cpus() < 2)
+    if (impl == HEMT_UCX && hemt_impl_cpus() < 2)
         return "UCX spins, and only 1 processor is available";
     return NULL;
 }
 
-const char *hemt_impl_command(enum hemt_impl impl, const char *bench, int ranks,
+const char *hemt_impl_command(enum hemt_impl impl, enum bench_kind kind, int ranks,
                               const struct hemt_sizes *sizes, struct hemt_command *command_p) {
-    const char *why = cannot_measure(impl, bench, ranks);
+    const char *why = cannot_measure(impl, kind, ranks);
 
     if (why != NULL)
         return why;
@@ -149,12 +156,18 @@ const char *hemt_impl_command(enum hemt_impl impl, const char *bench, int ranks,
         return impls[impl].not_installed;
     snprintf(command_p->ranks, sizeof(command_p->ranks), "%d", ranks);
     write_sizes(sizes, command_p->sizes, sizeof(command_p->sizes));
-    add_launcher(impl, ranks > cpus(), command_p);
-    add_benchmark(impl, bench, command_p);
+    add_launcher(impl, ranks > hemt_impl_cpus(), command_p);
+    add_benchmark(impl, kind, command_p);
     /* Without these mpirun refuses to start anything for root, as in a container. */
     if (impl == HEMT_OPENMPI && geteuid() == 0) {
         setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
         setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     }
     return NULL;
+}
+
+void hemt_command_name(struct hemt_command *command, const char *name) {
+    add(command, "--name");
+    add(command, name);
+    command->argv[command->argc] = NULL;
 }

@@ -3,6 +3,7 @@
 
 /* What can be compared, and how each of them is started. */
 
+#include "bench_kind.h"
 #include "bench_sizes.h"
 
 #include <stdbool.h>
@@ -10,6 +11,7 @@
 
 enum hemt_impl {
     HEMT_HEM,
+    HEMT_HEM_LIB, /* the same, with all buffers in library memory */
     HEMT_RAW,
     HEMT_OPENMPI,
     HEMT_MPICH,
@@ -31,12 +33,18 @@ struct hemt_command {
 
 const char *hemt_impl_name(enum hemt_impl impl);
 
+/* The number of processors that this process may use. */
+int hemt_impl_cpus(void);
+
 /**
- * Write the command line that measures `bench` once.
+ * Write the command line that measures `kind` once.
  *
  * Returns NULL, or why it cannot be measured here.
  */
-const char *hemt_impl_command(enum hemt_impl impl, const char *bench, int ranks,
+const char *hemt_impl_command(enum hemt_impl impl, enum bench_kind kind, int ranks,
                               const struct hemt_sizes *sizes, struct hemt_command *command_p);
+
+/* Have the runner put `name`, at most 15 letters that must stay, in place of its own into its lines. */
+void hemt_command_name(struct hemt_command *command, const char *name);
 
 #endif

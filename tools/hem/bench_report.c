@@ -113,6 +113,34 @@ bool hemt_report_has(const struct hemt_report *report, const char *impl) {
     return false;
 }
 
+size_t hemt_report_values(const struct hemt_report *report, size_t group, double line_ns,
+                          double *values_p) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < report->sample_count; i++) {
+        const struct hemt_sample *sample = &report->samples[i];
+        if (sample->group == group && hemt_same_distance(sample->line_ns, line_ns))
+            values_p[count++] = sample->us;
+    }
+    return count;
+}
+
+double hemt_report_median(const struct hemt_report *report, const char *impl, size_t bytes) {
+    double *values = grown(NULL, report->sample_count, sizeof(*values));
+    size_t count = 0;
+    size_t fewest;
+    double line_ns =
+        hemt_best_distance(report->samples, report->sample_count, report->group_count, &fewest);
+
+    for (size_t g = 0; g < report->group_count; g++) {
+        if (report->groups[g].bytes == bytes && strcmp(report->groups[g].impl, impl) == 0)
+            count = hemt_report_values(report, g, line_ns, values);
+    }
+    double median = hemt_median(values, count);
+    free(values);
+    return median;
+}
+
 void hemt_report_free(struct hemt_report *report) {
     free(report->groups);
     free(report->samples);

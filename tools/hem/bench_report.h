@@ -38,6 +38,13 @@ size_t hemt_report_fewest(const struct hemt_report *report);
 /* Whether there is any measurement of it. */
 bool hemt_report_has(const struct hemt_report *report, const char *impl);
 
+/* The median at the distance at which most can be compared; 0 if there is none. */
+double hemt_report_median(const struct hemt_report *report, const char *impl, size_t bytes);
+
+/* Copies a group's samples at one distance to `values_p` and returns their number. */
+size_t hemt_report_values(const struct hemt_report *report, size_t group, double line_ns,
+                          double *values_p);
+
 void hemt_report_table(const struct hemt_report *report, bool terminal);
 void hemt_report_json(const struct hemt_report *report);
 

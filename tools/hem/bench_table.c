@@ -1,3 +1,4 @@
+#include "bench_kind.h"
 #include "bench_report.h"
 
 #include <langinfo.h>
@@ -20,26 +21,16 @@ struct rows {
     double line_ns; /* the distance of the cores, or 0 if it was not measured */
 };
 
-static const char *const headlines[][2] = {
-    {"raw", "what the hardware does alone: half round trip of a cache line, and memcpy"},
-    {"signal", "half round trip of a put of n bytes and its signal, every payload checked"},
-    {"put", "time of one put of n bytes, many back to back, every payload checked"},
-    {"get", "time of one get of n bytes, many back to back, every payload checked"},
-    {"barrier", "time of one barrier"},
-};
-
 static const char *headline(const char *bench) {
-    for (size_t i = 0; i < sizeof(headlines) / sizeof(headlines[0]); i++) {
-        if (strcmp(headlines[i][0], bench) == 0)
-            return headlines[i][1];
-    }
-    return "";
+    enum bench_kind kind;
+
+    return hemt_kind_find(bench, &kind) ? hemt_kind(kind)->headline : "";
 }
 
 /* Hem first, then the hardware, then the peers. */
 static int rank_of(const char *impl) {
-    static const char *const order[] = {"hem",        "raw",     "raw-bounce", "raw-2line",
-                                        "raw-memcpy", "openmpi", "mpich",      "ucx"};
+    static const char *const order[] = {"hem",        "hem-lib", "raw",   "raw-bounce", "raw-2line",
+                                        "raw-memcpy", "openmpi", "mpich", "ucx"};
     int n = (int)(sizeof(order) / sizeof(order[0]));
 
     for (int i = 0; i < n; i++) {
@@ -56,19 +47,6 @@ static int compare_rows(const void *a, const void *b) {
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? -1 : 1;
     return rank_of(x->impl) - rank_of(y->impl);
-}
-
-/* Copies the comparable samples of a group to `values` and returns their number. */
-static size_t values_of(const struct hemt_report *report, size_t group, double line_ns,
-                        double *values) {
-    size_t count = 0;
-
-    for (size_t i = 0; i < report->sample_count; i++) {
-        const struct hemt_sample *sample = &report->samples[i];
-        if (sample->group == group && hemt_same_distance(sample->line_ns, line_ns))
-            values[count++] = sample->us;
-    }
-    return count;
 }
 
 static void fill_hem(struct rows *rows) {
@@ -96,7 +74,7 @@ static struct rows make_rows(const struct hemt_report *report) {
     rows.line_ns =
         hemt_best_distance(report->samples, report->sample_count, report->group_count, &fewest);
     for (size_t g = 0; g < report->group_count; g++) {
-        size_t count = values_of(report, g, rows.line_ns, values);
+        size_t count = hemt_report_values(report, g, rows.line_ns, values);
         rows.used += count;
         rows.row[rows.count++] = (struct row){
             .group = &report->groups[g],

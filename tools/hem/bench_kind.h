@@ -1,0 +1,48 @@
+#ifndef HEMT_BENCH_KIND_H
+#define HEMT_BENCH_KIND_H
+
+/* The benchmarks by name: what the command offers and what each runner is asked for. */
+
+#include "bench_sizes.h"
+
+#include <stdbool.h>
+
+enum bench_kind {
+    BENCH_RAW,
+    BENCH_SIGNAL,
+    BENCH_PUT,
+    BENCH_GET,
+    BENCH_BARRIER,
+    BENCH_SENDRECV,
+    BENCH_SENDRECV_RING,
+    BENCH_ALLREDUCE,
+    BENCH_ALLGATHER,
+    BENCH_REDUCE_SCATTER,
+    BENCH_ALLTOALL,
+    BENCH_BCAST,
+    BENCH_SPARSE,
+    BENCH_KINDS
+};
+
+struct hemt_kind {
+    const char *name;
+    const char *sizes; /* that are measured if none are named; NULL if it has no sizes */
+    const char *help;
+    const char *headline;
+    bool together; /* messages and collectives: any number of ranks, from two kinds of memory */
+    bool blocks;   /* a buffer holds one block of the size per rank */
+    bool reduces;  /* sizes are whole numbers of doubles */
+};
+
+const struct hemt_kind *hemt_kind(enum bench_kind kind);
+
+/* Returns false if there is no benchmark of this name. */
+bool hemt_kind_find(const char *name, enum bench_kind *kind_p);
+
+/* The sizes by default: without those at which a rank's buffer would be beyond 128 MiB. */
+void hemt_kind_sizes(enum bench_kind kind, int ranks, struct hemt_sizes *sizes_p);
+
+/* NULL, or a sentence that says why it cannot be measured with so many ranks or these sizes. */
+const char *hemt_kind_refuses(enum bench_kind kind, int ranks, const struct hemt_sizes *sizes);
+
+#endif
