@@ -66,7 +66,7 @@ soak:
 	dev/setup test
 	$(call configure,soak)
 	$(call build,build-soak)
-	HEM_SOAK=1 $(CTEST) --test-dir build-soak -L '^(soak|kill)$$'
+	HEM_SOAK=1 HEM_TEST_FULL=1 $(CTEST) --test-dir build-soak -L '^(soak|kill)$$'
 
 bench: all
 	for name in raw signal put get barrier; do build/hem bench $$name || exit 1; done
