@@ -16,7 +16,7 @@ static const hemi_env_entry table[] = {
     {"HEM_FENCE", "0", "1: signallers fence, instead of sleepers using membarrier"},
     {"HEM_OPEN_TIMEOUT", "60", "seconds that opening a world waits for the other ranks"},
     {"HEM_CHANNEL_SLOTS", "32", "short messages that can wait between two ranks on one channel"},
-    {"HEM_CHANNEL_BYTES", "256K", "staging for longer messages between two ranks on one channel"},
+    {"HEM_CHANNEL_BYTES", "1M", "staging for longer messages between two ranks on one channel"},
     {"HEM_CHANNEL_COPY", "auto",
      "how long messages go between processes: staged, single (process_vm_readv) or auto"},
     {"HEM_COLL_BYTES", "64K", "staging for one step of a collective; a rank has 16 of them"},

@@ -65,6 +65,8 @@ typedef struct hemi_receiving {
     bool discard;  /**< the message under way belongs to nobody */
     bool broken;
     bool remote;     /**< the source is an address of another process */
+    bool slow;       /**< the last piece that was pulled was slow: see offer.c */
+    uint32_t far;    /**< offers still to be taken in another way than by pulling */
     uint64_t number; /**< of the slot that began the message under way */
     uint64_t total;  /**< its length */
     uint64_t moved;
@@ -168,6 +170,9 @@ uint64_t hemi_recv_step(hemi_lane *lane);
 uint64_t hemi_offer_pull(hemi_lane *lane);
 uint64_t hemi_offer_push(hemi_lane *lane);
 uint64_t hemi_offer_accept(hemi_lane *lane, hemi_letter *letter, const hemi_header *header);
+
+/** Copy to the receiver, and find out now and then whether past the caches is the faster way. */
+void hemi_send_copy(hemi_lane *lane, unsigned char *to, const unsigned char *from, size_t bytes);
 
 /** Complete the withdrawn head of the sending queue, unless the receiver is in a piece of it. */
 uint64_t hemi_send_end_withdrawal(hemi_lane *lane, bool dead);

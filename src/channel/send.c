@@ -7,10 +7,6 @@
 /* Chunks are a quarter of the message, so that both sides copy at the same time, within limits. */
 #define CHUNK_MIN 4096
 #define CHUNK_MAX 65536
-/* Shorter chunks are not worth a look at the clock. */
-#define STREAM_MIN 16384
-/* A plain copy slower than this many bytes per nanosecond is one between caches that are far apart. */
-#define STREAM_SPEED 6
 /* One plain chunk in so many is timed; after two slow ones, so many go past the caches. */
 #define STREAM_EVERY 4
 #define STREAM_FOR   256
@@ -88,10 +84,9 @@ static bool refused(hemi_lane *lane, hemi_letter *letter) {
     return true;
 }
 
-/* Copy a chunk into the ring, and find out now and then which way is the faster one. */
-static void copy_in(hemi_lane *lane, unsigned char *to, const unsigned char *from, size_t bytes) {
+void hemi_send_copy(hemi_lane *lane, unsigned char *to, const unsigned char *from, size_t bytes) {
     hemi_sending *tx = &lane->tx;
-    if (bytes < STREAM_MIN || (tx->streamed == 0 && ++tx->untimed < STREAM_EVERY)) {
+    if (bytes < HEMI_STREAM_MIN || (tx->streamed == 0 && ++tx->untimed < STREAM_EVERY)) {
         memcpy(to, from, bytes);
         return;
     }
@@ -103,7 +98,7 @@ static void copy_in(hemi_lane *lane, unsigned char *to, const unsigned char *fro
     const hemi_platform *platform = lane->world->root->platform;
     uint64_t start = platform->now(platform->ctx);
     memcpy(to, from, bytes);
-    bool slow = (platform->now(platform->ctx) - start) * STREAM_SPEED > bytes;
+    bool slow = (platform->now(platform->ctx) - start) * HEMI_STREAM_SPEED > bytes;
     if (slow && tx->slow)
         tx->streamed = STREAM_FOR;
     tx->untimed = slow ? STREAM_EVERY : 0;
@@ -119,7 +114,7 @@ static uint64_t send_chunk(hemi_lane *lane, hemi_letter *letter) {
     uint64_t length = find_room(lane, left < tx->chunk ? left : tx->chunk, &skip);
     if (length == 0 || !find_slot(lane))
         return 0;
-    copy_in(lane, hemi_tx_place(&tx->cursor, skip), letter->data + letter->moved, length);
+    hemi_send_copy(lane, hemi_tx_place(&tx->cursor, skip), letter->data + letter->moved, length);
     uint64_t number =
         hemi_tx_chunk(&tx->cursor, skip, length, tx->chunk, letter->moved, letter->room);
     hemi_lane_wake(lane);

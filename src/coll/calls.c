@@ -57,7 +57,7 @@ static hem_status refuse(hem_world *world, const hem_coll *coll, hem_status why,
     char sentence[HEMI_OP_TEXT];
     snprintf(sentence, sizeof sentence, "%s", hem_last_error());
     hemi_collective c;
-    memset(&c, 0, offsetof(hemi_collective, few));
+    memset(&c, 0, offsetof(hemi_collective, room));
     hemi_job job = {.kind = HEM_BARRIER, .rank = world->rank, .size = world->size};
     hemi_op_init(&c.op, world, &hemi_collective_type, false, false);
     c.refused = true;
@@ -76,8 +76,8 @@ static hem_status refuse(hem_world *world, const hem_coll *coll, hem_status why,
 static hem_status run_slowly(hem_world *world, const hem_coll *coll, const hemi_quick *posted,
                              int64_t timeout_ns) {
     hemi_collective c;
-    /* The room for sources need not be cleared. */
-    memset(&c, 0, offsetof(hemi_collective, few));
+    /* The room need not be cleared. */
+    memset(&c, 0, offsetof(hemi_collective, room));
     hemi_job job;
     hem_status status = hemi_job_make(coll, world->rank, world->size, &job);
     if (status != HEM_OK)
@@ -346,7 +346,7 @@ hem_status hem_sparse(hem_world *world, const hem_parcel *parcels, size_t count,
     if (status != HEM_OK)
         return status;
     hemi_collective c;
-    memset(&c, 0, offsetof(hemi_collective, few));
+    memset(&c, 0, offsetof(hemi_collective, room));
     hemi_op_init(&c.op, world, &hemi_collective_type, false, false);
     status = make_sparse(world, &c, parcels, count, result_p);
     if (status == HEM_OK)

@@ -1,6 +1,7 @@
 #include "coll/quick.h"
 #include "coll/select.h"
 #include "coll/settle.h"
+#include "coll/sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,11 +41,25 @@ void hemi_collective_publish(const hemi_collective *c, uint64_t k, size_t bytes)
     hemi_collective_refer(c, k, where, bytes);
 }
 
+uint64_t hemi_collective_place(const hemi_collective *c, const void *data, size_t bytes,
+                               uint64_t *flags_p) {
+    *flags_p = 0;
+    if (!c->closes || bytes <= HEMI_POST_INLINE)
+        return 0;
+    uint64_t where = hemi_context_offset(c->context, data, bytes);
+    /* What is combined comes through scratch, in whole elements. */
+    if (where != 0 || c->job.element > HEMI_SCRATCH_LEAST || !hemi_context_can_pull(c->context))
+        return where;
+    *flags_p = HEMI_POST_PRIVATE;
+    return (uintptr_t)data;
+}
+
 void hemi_collective_post_data(const hemi_collective *c, uint64_t k, const void *data,
                                size_t bytes) {
-    uint64_t where = c->closes ? hemi_context_offset(c->context, data, bytes) : 0;
+    uint64_t flags = 0;
+    uint64_t where = hemi_collective_place(c, data, bytes, &flags);
     if (where != 0) {
-        hemi_collective_refer(c, k, where, bytes);
+        hemi_collective_refer(c, k, where, bytes | flags);
         return;
     }
     if (bytes > 0)
@@ -52,24 +67,71 @@ void hemi_collective_post_data(const hemi_collective *c, uint64_t k, const void 
     hemi_collective_publish(c, k, bytes);
 }
 
-hem_status hemi_collective_read(const hemi_collective *c, uint64_t k, uint32_t rank, size_t bytes,
-                                size_t whole, const unsigned char **data_p, bool *whole_p) {
+hem_status hemi_collective_find(const hemi_collective *c, uint64_t k, uint32_t rank, size_t bytes,
+                                size_t whole, hemi_found *found_p) {
     const hemi_arena *arena = &c->context->world->root->arena;
     const hemi_post *post = hemi_context_post(c->context, rank, hemi_collective_step(c, k));
     uint64_t where = hemi_load64_relaxed(&post->where);
     uint64_t said = hemi_load64_relaxed(&post->bytes);
+    bool private = (said & HEMI_POST_PRIVATE) != 0;
     bool is_whole = (said & HEMI_POST_WHOLE) != 0;
-    said &= ~HEMI_POST_WHOLE;
+    said &= ~(HEMI_POST_WHOLE | HEMI_POST_PRIVATE);
     size_t wanted = is_whole ? whole : bytes;
-    if (said != wanted || (where == 0 && wanted > HEMI_POST_INLINE) ||
-        (where != 0 && (where > arena->total_bytes || wanted > arena->total_bytes - where)))
+    bool inside = private ? c->context->pull != HEMI_PULL_NO
+                          : where <= arena->total_bytes && wanted <= arena->total_bytes - where;
+    if (said != wanted || (where == 0 && wanted > HEMI_POST_INLINE) || !inside)
         return hemi_fail(HEM_ERR_MISMATCH, "%s: rank %u has %llu bytes where rank %u expects %zu",
                          hemi_call_name(c->op.call), rank, (unsigned long long)said, c->job.rank,
                          wanted);
-    *data_p = where == 0 ? post->payload : arena->base + where;
-    if (whole_p != NULL)
-        *whole_p = is_whole;
+    found_p->rank = rank;
+    found_p->whole = is_whole;
+    found_p->address = where;
+    found_p->data = private ? NULL : where == 0 ? post->payload : arena->base + where;
     return HEM_OK;
+}
+
+hem_status hemi_collective_copy(const hemi_collective *c, const hemi_found *found, size_t offset,
+                                void *to, size_t n) {
+    if (n == 0)
+        return HEM_OK;
+    if (found->data == NULL)
+        return hemi_context_pull(c->context, found->rank, found->address + offset, to, n);
+    if (found->data + offset != to)
+        memcpy(to, found->data + offset, n);
+    return HEM_OK;
+}
+
+/* The bytes themselves, brought into scratch if they are in another process. */
+static hem_status see(const hemi_collective *c, const hemi_found *found, size_t offset, size_t n,
+                      const void **source_p) {
+    hemi_context *context = c->context;
+    if (found->data != NULL) {
+        *source_p = found->data + offset;
+        return HEM_OK;
+    }
+    unsigned char *scratch = context->scratch + found->rank * context->scratch_bytes;
+    *source_p = scratch;
+    return hemi_context_pull(context, found->rank, found->address + offset, scratch, n);
+}
+
+hem_status hemi_collective_combine(hemi_collective *c, const hemi_found *found,
+                                   const size_t *offsets, void *out, size_t n) {
+    const hemi_job *job = &c->job;
+    const void **sources = hemi_sources(c);
+    bool private = false;
+    for (uint32_t r = 0; r < job->size; r++)
+    private = private || found[r].data == NULL;
+    hem_status status = private ? hemi_context_scratch(c->context) : HEM_OK;
+    size_t block = private ? c->context->scratch_bytes / job->element * job->element : n;
+    for (size_t at = 0; at < n && status == HEM_OK; at += block) {
+        size_t bytes = n - at < block ? n - at : block;
+        for (uint32_t r = 0; r < job->size && status == HEM_OK; r++)
+            status = see(c, &found[r], offsets[r] + at, bytes, &sources[r]);
+        if (status == HEM_OK)
+            hemi_reduce(&job->reducer, (unsigned char *)out + at, sources, job->size,
+                        bytes / job->element);
+    }
+    return status;
 }
 
 hem_status hemi_collective_use_channels(hemi_collective *c) {

@@ -18,7 +18,8 @@
 #define HEMI_ENOUGH ((hem_status)3)
 
 /** Up to this many ranks a reduction needs no memory besides the operation itself. */
-#define HEMI_SOURCES_FEW 16
+#define HEMI_SOURCES_FEW     16
+#define HEMI_COLLECTIVE_ROOM 1024
 
 struct hemi_collective;
 
@@ -69,7 +70,8 @@ typedef struct hemi_collective {
     size_t stride; /**< from block to block in a stage: the algorithm's */
     int64_t timeout_ns; /**< of hem_coll: 0 is none */
     void *state;        /**< the algorithm's */
-    const void *few[HEMI_SOURCES_FEW];
+    /** The algorithm's too; the last member, as it need not be cleared. */
+    unsigned char room[HEMI_COLLECTIVE_ROOM] __attribute__((aligned(16)));
 } hemi_collective;
 
 /** Choose an algorithm and lay the steps out. `job` is taken over, also on failure. */
@@ -95,6 +97,8 @@ extern const hemi_op_type hemi_collective_type;
 
 /** Set in `bytes` of a post: the data is the poster's whole buffer, not a stage laid out for it. */
 #define HEMI_POST_WHOLE (1ull << 63)
+/** Set in `bytes` of a post: `where` is an address in the poster's process. */
+#define HEMI_POST_PRIVATE (1ull << 62)
 
 static inline uint64_t hemi_collective_step(const hemi_collective *c, uint64_t k) {
     return hemi_step_number(c->number, k + (c->checks ? 1 : 0));
@@ -118,17 +122,45 @@ void hemi_collective_publish(const hemi_collective *c, uint64_t k, size_t bytes)
 /** Publish library memory in place. */
 void hemi_collective_refer(const hemi_collective *c, uint64_t k, uint64_t where, uint64_t bytes);
 
-/** Copy and publish, or refer if the collective closes and `data` is library memory. */
+/** Where peers can read these bytes in place, with flags for the post, or 0. Only if it closes. */
+uint64_t hemi_collective_place(const hemi_collective *c, const void *data, size_t bytes,
+                               uint64_t *flags_p);
+
+/** Copy and publish, or refer if that is allowed. */
 void hemi_collective_post_data(const hemi_collective *c, uint64_t k, const void *data,
                                size_t bytes);
 
+/** What a rank posted in a step. */
+typedef struct hemi_found {
+    const unsigned char *data; /**< NULL: in the poster's process, at `address` */
+    uint64_t address;
+    uint32_t rank;
+    bool whole; /**< it is the whole buffer, not a stage laid out for the step */
+} hemi_found;
+
 /**
- * The data that `rank` posted in step k. `whole_p` says whether it is the whole buffer.
+ * Find what `rank` posted in step k.
  *
  * @return HEM_OK; HEM_ERR_MISMATCH if it has other bytes than `bytes` (of a whole buffer: `whole`).
  */
-hem_status hemi_collective_read(const hemi_collective *c, uint64_t k, uint32_t rank, size_t bytes,
-                                size_t whole, const unsigned char **data_p, bool *whole_p);
+hem_status hemi_collective_find(const hemi_collective *c, uint64_t k, uint32_t rank, size_t bytes,
+                                size_t whole, hemi_found *found_p);
+
+/** Copy `n` bytes from `offset` of it. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_SYSTEM. */
+hem_status hemi_collective_copy(const hemi_collective *c, const hemi_found *found, size_t offset,
+                                void *to, size_t n);
+
+/** What this rank itself would have posted, without looking at the board. */
+static inline hemi_found hemi_found_own(const hemi_collective *c, const unsigned char *data) {
+    return (hemi_found){.data = data, .rank = c->context->rank, .whole = true};
+}
+
+/**
+ * Combine `n` bytes from `offsets[r]` of what each rank posted, in the order of ranks, into `out`.
+ * `found` has one per rank. @return as hemi_collective_copy.
+ */
+hem_status hemi_collective_combine(hemi_collective *c, const hemi_found *found,
+                                   const size_t *offsets, void *out, size_t n);
 
 /** Whether step k has been pulled. */
 static inline bool hemi_collective_has_pulled(const hemi_collective *c, uint64_t k) {

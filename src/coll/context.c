@@ -1,7 +1,12 @@
 #include "coll/context.h"
 #include "core/team.h"
+#include "transport/transport.h"
 
 #include <stdlib.h>
+
+/* What peers' private memory is read into before it is combined: to stay in a core's own cache. */
+#define SCRATCH_BYTES (256u << 10)
+#define SCRATCH_MOST  (32u << 10)
 
 static void context_free(void *arg) {
     hemi_context *context = arg;
@@ -13,6 +18,7 @@ static void context_free(void *arg) {
             free(span);
         }
     free(context->hubs);
+    free(context->scratch);
     free(context);
 }
 
@@ -121,6 +127,39 @@ bool hemi_context_is_turn(const hemi_context *context, const hemi_span *span) {
     return true;
 }
 
+hem_status hemi_context_pull(const hemi_context *context, uint32_t rank, uint64_t address, void *to,
+                             size_t n) {
+    const hemi_root *root = context->world->root;
+    uint32_t owner = context->world->members[rank];
+    hemi_region region = {.transport = hemi_transport_select(root, owner),
+                          .bytes = n,
+                          .remote = address,
+                          .root_rank = owner,
+                          .pid = hemi_load32_relaxed(&hemi_arena_rank(&root->arena, owner)->pid),
+                          .route = HEM_ROUTE_COPY};
+    return hemi_region_get(&region, 0, to, n);
+}
+
+/* Try it with everybody, and tell them. Threads of one process do not: see post_data. */
+static void probe(hemi_context *context) {
+    const hemi_root *root = context->world->root;
+    bool good = !root->threads && root->settings.copy != HEMI_COPY_STAGED && context->size > 1;
+    char sentence[HEMI_ERROR_MAX];
+    hemi_error_save(sentence);
+    for (uint32_t r = 0; good && r < context->size; r++) {
+        uint64_t seen = 0;
+        uint64_t address = hemi_load64_relaxed(&hemi_context_head(context, r)->probe);
+        if (r != context->rank)
+            good = hemi_context_pull(context, r, address, &seen, sizeof seen) == HEM_OK &&
+                   seen == context->world->id;
+    }
+    hemi_error_restore(sentence);
+    context->pull = good ? HEMI_PULL_UNKNOWN : HEMI_PULL_NO;
+    /* Pairs with the acquire in hemi_context_can_pull. */
+    hemi_store32_release(&hemi_context_head(context, context->rank)->pull,
+                         good ? HEMI_PULL_YES : HEMI_PULL_NO);
+}
+
 hem_status hemi_context_connect(hemi_context *context) {
     const hem_world *world = context->world;
     const hemi_hub_view *mine = &world->engine.hub->mine;
@@ -135,7 +174,34 @@ hem_status hemi_context_connect(hemi_context *context) {
                              context->known, context->rank);
         context->hubs[context->known++] = (unsigned char *)view.head;
     }
+    probe(context);
     return HEM_OK;
+}
+
+bool hemi_context_can_pull(hemi_context *context) {
+    if (__builtin_expect(context->pull != HEMI_PULL_UNKNOWN, 1))
+        return context->pull == HEMI_PULL_YES;
+    for (uint32_t r = 0; r < context->size; r++) {
+        uint32_t can = hemi_load32_acquire(&hemi_context_head(context, r)->pull);
+        if (can != HEMI_PULL_YES) {
+            context->pull = can;
+            return false;
+        }
+    }
+    context->pull = HEMI_PULL_YES;
+    return true;
+}
+
+hem_status hemi_context_scratch(hemi_context *context) {
+    if (context->scratch != NULL)
+        return HEM_OK;
+    size_t each = SCRATCH_BYTES / context->size / 4096 * 4096;
+    each = each < HEMI_SCRATCH_LEAST ? HEMI_SCRATCH_LEAST
+           : each > SCRATCH_MOST     ? SCRATCH_MOST
+                                     : each;
+    context->scratch = malloc(each * context->size);
+    context->scratch_bytes = each;
+    return context->scratch != NULL ? HEM_OK : hemi_fail(HEM_ERR_MEMORY, "no memory for scratch");
 }
 
 uint32_t hemi_context_slowest(const hemi_context *context, uint64_t step) {

@@ -22,6 +22,9 @@ typedef struct hemi_span {
     bool uses_channels; /**< it sends messages: only the oldest such one may */
 } hemi_span;
 
+/** Scratch for each rank has at least so many bytes. */
+#define HEMI_SCRATCH_LEAST (8u << 10)
+
 typedef struct hemi_context {
     hem_world *world;
     uint32_t rank;
@@ -42,6 +45,9 @@ typedef struct hemi_context {
     hem_dtype dtype; /**< of the reduction that coll/quick.c used last */
     hem_reduction op;
     hemi_reducer reducer;
+    uint32_t pull; /**< enum hemi_pull: whether all ranks can read each other's private memory */
+    unsigned char *scratch; /**< one piece of scratch_bytes per rank, for what was read so */
+    size_t scratch_bytes;
     bool channels_broken; /**< a collective that sends messages has failed */
 } hemi_context;
 
@@ -72,6 +78,16 @@ bool hemi_context_may_post(hemi_context *context, uint64_t step);
 
 /** The rank that has not finished what it must for `step` to be posted, or `size`. */
 uint32_t hemi_context_slowest(const hemi_context *context, uint64_t step);
+
+/** Whether every rank can read every other's private memory, as far as is known. */
+bool hemi_context_can_pull(hemi_context *context);
+
+/** Read private memory of another process. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_SYSTEM. */
+hem_status hemi_context_pull(const hemi_context *context, uint32_t rank, uint64_t address, void *to,
+                             size_t n);
+
+/** Have scratch. @return HEM_OK, HEM_ERR_MEMORY. */
+hem_status hemi_context_scratch(hemi_context *context);
 
 /** Wake all other ranks that sleep. */
 void hemi_context_wake(const hemi_context *context);

@@ -16,12 +16,14 @@ static hem_status pull(hemi_collective *c, uint64_t k) {
     const hemi_job *job = &c->job;
     size_t n = hemi_piece(job->count * job->element, c->width, k);
     for (uint32_t r = 0; r < job->size; r++) {
-        const unsigned char *data = NULL;
-        hem_status status = hemi_spread_read(c, k, r, n, &data);
+        hemi_found found;
+        size_t offset = 0;
+        hem_status status = hemi_spread_find(c, k, r, &found, &offset);
+        if (status == HEM_OK && n > 0)
+            status = hemi_collective_copy(c, &found, offset,
+                                          job->recv + hemi_block_start(job, r) + k * c->width, n);
         if (status != HEM_OK)
             return status;
-        if (n > 0)
-            hemi_move(job->recv + hemi_block_start(job, r) + k * c->width, data, n);
     }
     return HEM_OK;
 }

@@ -27,11 +27,11 @@ static void post(hemi_collective *c, uint64_t k) {
 static hem_status pull(hemi_collective *c, uint64_t k) {
     if (c->job.rank == c->job.root)
         return HEM_OK;
-    const unsigned char *data = NULL;
+    hemi_found found;
     size_t n = hemi_piece(bytes_of(c), c->width, k);
-    hem_status status = hemi_collective_read(c, k, c->job.root, n, n, &data, NULL);
-    if (status == HEM_OK)
-        hemi_move(c->job.recv + k * c->width, data, n);
+    hem_status status = hemi_collective_find(c, k, c->job.root, n, n, &found);
+    if (status == HEM_OK && n > 0)
+        status = hemi_collective_copy(c, &found, 0, c->job.recv + k * c->width, n);
     return status;
 }
 

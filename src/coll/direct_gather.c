@@ -26,14 +26,13 @@ static hem_status pull(hemi_collective *c, uint64_t k) {
     const hemi_job *job = &c->job;
     for (uint32_t r = 0; collects(job) && r < job->size; r++) {
         size_t n = hemi_piece(hemi_block_bytes(job, r), c->width, k);
-        const unsigned char *data = job->send + k * c->width;
-        if (r != job->rank) {
-            hem_status status = hemi_collective_read(c, k, r, n, n, &data, NULL);
-            if (status != HEM_OK)
-                return status;
-        }
-        if (n > 0)
-            hemi_move(job->recv + hemi_block_start(job, r) + k * c->width, data, n);
+        hemi_found found = hemi_found_own(c, job->send + k * c->width);
+        hem_status status = r == job->rank ? HEM_OK : hemi_collective_find(c, k, r, n, n, &found);
+        if (status == HEM_OK && n > 0)
+            status = hemi_collective_copy(c, &found, 0,
+                                          job->recv + hemi_block_start(job, r) + k * c->width, n);
+        if (status != HEM_OK)
+            return status;
     }
     return HEM_OK;
 }

@@ -38,20 +38,19 @@ static void post(hemi_collective *c, uint64_t k) {
 
 static hem_status pull(hemi_collective *c, uint64_t k) {
     const hemi_job *job = &c->job;
-    const void **sources = c->state;
+    const hemi_sources_room *room = c->state;
     size_t n = hemi_piece(bytes_of(c), c->width, k);
     for (uint32_t r = 0; collects(job) && r < job->size; r++) {
-        const unsigned char *data = job->send + k * c->width;
-        if (r != job->rank) {
-            hem_status status = hemi_collective_read(c, k, r, n, n, &data, NULL);
-            if (status != HEM_OK)
-                return status;
-        }
-        sources[r] = data;
+        room->offsets[r] = 0;
+        room->found[r] = hemi_found_own(c, job->send + k * c->width);
+        hem_status status =
+            r == job->rank ? HEM_OK : hemi_collective_find(c, k, r, n, n, &room->found[r]);
+        if (status != HEM_OK)
+            return status;
     }
-    if (collects(job) && n > 0)
-        hemi_reduce(&job->reducer, job->recv + k * c->width, sources, job->size, n / job->element);
-    return HEM_OK;
+    return !collects(job) || n == 0 ? HEM_OK
+                                    : hemi_collective_combine(c, room->found, room->offsets,
+                                                              job->recv + k * c->width, n);
 }
 
 const hemi_method hemi_direct_reduce_once = {

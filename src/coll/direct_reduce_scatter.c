@@ -9,18 +9,16 @@ static bool fits(const hemi_job *job, uint64_t stage_bytes) {
 
 static hem_status pull(hemi_collective *c, uint64_t k) {
     const hemi_job *job = &c->job;
-    const void **sources = c->state;
+    const hemi_sources_room *room = c->state;
     size_t n = hemi_piece(hemi_block_bytes(job, job->rank), c->width, k);
     for (uint32_t r = 0; r < job->size; r++) {
-        const unsigned char *data = NULL;
-        hem_status status = hemi_spread_read(c, k, r, n, &data);
+        hem_status status = hemi_spread_find(c, k, r, &room->found[r], &room->offsets[r]);
         if (status != HEM_OK)
             return status;
-        sources[r] = data;
     }
-    if (n > 0)
-        hemi_reduce(&job->reducer, job->recv + k * c->width, sources, job->size, n / job->element);
-    return HEM_OK;
+    return n == 0 ? HEM_OK
+                  : hemi_collective_combine(c, room->found, room->offsets, job->recv + k * c->width,
+                                            n);
 }
 
 const hemi_method hemi_direct_reduce_scatter = {

@@ -65,9 +65,10 @@ static void post_input(hemi_collective *c, uint64_t k, uint64_t segment) {
     const hemi_job *job = &c->job;
     size_t bytes = hemi_piece(bytes_of(c), c->width, segment);
     const unsigned char *data = job->send + segment * c->width;
-    uint64_t where = c->closes ? hemi_context_offset(c->context, data, bytes) : 0;
+    uint64_t flags = 0;
+    uint64_t where = hemi_collective_place(c, data, bytes, &flags);
     if (where != 0) {
-        hemi_collective_refer(c, k, where, bytes);
+        hemi_collective_refer(c, k, where, bytes | flags);
         return;
     }
     size_t mine = 0;
@@ -92,35 +93,34 @@ static void post(hemi_collective *c, uint64_t k) {
 
 static hem_status combine(hemi_collective *c, uint64_t k, uint64_t segment) {
     const hemi_job *job = &c->job;
-    const void **sources = c->state;
+    const hemi_sources_room *room = c->state;
     size_t bytes = hemi_piece(bytes_of(c), c->width, segment);
     size_t n = 0;
     size_t start = part(c, segment, job->rank, &n);
     for (uint32_t r = 0; r < job->size; r++) {
-        const unsigned char *data = job->send + segment * c->width;
-        if (r != job->rank) {
-            hem_status status = hemi_collective_read(c, k, r, bytes, bytes, &data, NULL);
-            if (status != HEM_OK)
-                return status;
-        }
-        sources[r] = data + (start - (size_t)segment * c->width);
+        room->offsets[r] = start - (size_t)segment * c->width;
+        room->found[r] = hemi_found_own(c, job->send + segment * c->width);
+        hem_status status =
+            r == job->rank ? HEM_OK : hemi_collective_find(c, k, r, bytes, bytes, &room->found[r]);
+        if (status != HEM_OK)
+            return status;
     }
-    if (n > 0)
-        hemi_reduce(&job->reducer, job->recv + start, sources, job->size, n / job->element);
-    return HEM_OK;
+    return n == 0 ? HEM_OK
+                  : hemi_collective_combine(c, room->found, room->offsets, job->recv + start, n);
 }
 
 static hem_status collect(hemi_collective *c, uint64_t k, uint64_t segment) {
     for (uint32_t r = 0; r < c->job.size; r++) {
         size_t n = 0;
         size_t start = part(c, segment, r, &n);
-        const unsigned char *data = NULL;
+        hemi_found found;
         if (r == c->job.rank)
             continue;
-        hem_status status = hemi_collective_read(c, k, r, n, n, &data, NULL);
+        hem_status status = hemi_collective_find(c, k, r, n, n, &found);
+        if (status == HEM_OK)
+            status = hemi_collective_copy(c, &found, 0, c->job.recv + start, n);
         if (status != HEM_OK)
             return status;
-        hemi_move(c->job.recv + start, data, n);
     }
     return HEM_OK;
 }

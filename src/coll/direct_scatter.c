@@ -18,11 +18,12 @@ static void post(hemi_collective *c, uint64_t k) {
 
 static hem_status pull(hemi_collective *c, uint64_t k) {
     const hemi_job *job = &c->job;
-    const unsigned char *data = NULL;
+    hemi_found found;
+    size_t offset = 0;
     size_t n = hemi_piece(job->count * job->element, c->width, k);
-    hem_status status = hemi_spread_read(c, k, job->root, n, &data);
+    hem_status status = hemi_spread_find(c, k, job->root, &found, &offset);
     if (status == HEM_OK && n > 0)
-        hemi_move(job->recv + k * c->width, data, n);
+        status = hemi_collective_copy(c, &found, offset, job->recv + k * c->width, n);
     return status;
 }
 

@@ -149,7 +149,8 @@ hem_status hemi_quick_run(hem_world *world, const hem_coll *coll, hemi_quick *qu
         return HEMI_ENOUGH;
     hemi_engine_lock(world);
     if ((combines(coll) && !find_reducer(context, coll)) || context->pool == NULL ||
-        !hemi_context_may_begin(context, NULL) || !hemi_context_may_post(context, hemi_step_number(context->collectives + 1, 0))) {
+        !hemi_context_may_begin(context, NULL) ||
+        !hemi_context_may_post(context, hemi_step_number(context->collectives + 1, 0))) {
         hemi_engine_unlock(world);
         return HEMI_ENOUGH;
     }

@@ -1,24 +1,22 @@
-/* Room for one pointer per rank, for algorithms that combine what all ranks posted. */
+/* Room for what each rank posted, for algorithms that combine it. */
 #ifndef HEMI_COLL_SOURCES_H
 #define HEMI_COLL_SOURCES_H
 
 #include "coll/collective.h"
 
-#include <stdlib.h>
+/** One of each per rank. */
+typedef struct hemi_sources_room {
+    const void **sources;
+    hemi_found *found;
+    size_t *offsets;
+} hemi_sources_room;
 
-static inline hem_status hemi_sources_prepare(hemi_collective *c) {
-    if (c->job.size <= HEMI_SOURCES_FEW) {
-        c->state = c->few;
-        return HEM_OK;
-    }
-    c->state = calloc(c->job.size, sizeof(void *));
-    return c->state != NULL ? HEM_OK : hemi_fail(HEM_ERR_MEMORY, "no memory for a reduction");
-}
+/** For a method's prepare and release: few ranks need no memory besides the operation itself. */
+hem_status hemi_sources_prepare(hemi_collective *c);
+void hemi_sources_release(hemi_collective *c);
 
-static inline void hemi_sources_release(hemi_collective *c) {
-    if (c->state != c->few)
-        free(c->state);
-    c->state = NULL;
+static inline const void **hemi_sources(const hemi_collective *c) {
+    return ((hemi_sources_room *)c->state)->sources;
 }
 
 #endif

@@ -31,11 +31,11 @@ static bool in_place(const hemi_job *job) {
 
 void hemi_spread_post(hemi_collective *c, uint64_t k) {
     const hemi_job *job = &c->job;
-    uint64_t where = c->closes && !in_place(job)
-                         ? hemi_context_offset(c->context, job->send, total_bytes(job))
-                         : 0;
+    uint64_t flags = 0;
+    uint64_t where =
+        in_place(job) ? 0 : hemi_collective_place(c, job->send, total_bytes(job), &flags);
     if (where != 0) {
-        hemi_collective_refer(c, k, where, total_bytes(job) | HEMI_POST_WHOLE);
+        hemi_collective_refer(c, k, where, total_bytes(job) | flags | HEMI_POST_WHOLE);
         return;
     }
     size_t bytes = c->stride * job->size;
@@ -50,19 +50,16 @@ void hemi_spread_post(hemi_collective *c, uint64_t k) {
     hemi_collective_publish(c, k, bytes);
 }
 
-hem_status hemi_spread_read(const hemi_collective *c, uint64_t k, uint32_t from, size_t n,
-                            const unsigned char **data_p) {
+hem_status hemi_spread_find(const hemi_collective *c, uint64_t k, uint32_t from,
+                            hemi_found *found_p, size_t *offset_p) {
     const hemi_job *job = &c->job;
-    bool whole = true;
-    if (from == job->rank && !in_place(job)) {
-        *data_p = job->send;
-    } else {
-        hem_status status = hemi_collective_read(c, k, from, c->stride * job->size,
-                                                 total_bytes(job), data_p, &whole);
-        if (status != HEM_OK)
-            return status;
-    }
-    if (n > 0)
-        *data_p += whole ? hemi_block_start(job, job->rank) + k * c->width : job->rank * c->stride;
-    return HEM_OK;
+    hem_status status = HEM_OK;
+    if (from == job->rank && !in_place(job))
+        *found_p = hemi_found_own(c, job->send);
+    else
+        status = hemi_collective_find(c, k, from, c->stride * job->size, total_bytes(job), found_p);
+    if (status == HEM_OK)
+        *offset_p = found_p->whole ? hemi_block_start(job, job->rank) + k * c->width
+                                   : job->rank * c->stride;
+    return status;
 }

@@ -13,8 +13,8 @@ bool hemi_spread_fits(const hemi_job *job, uint64_t stage_bytes);
 /** Post piece k of every rank's block, or all of `send` in place if that is allowed. */
 void hemi_spread_post(hemi_collective *c, uint64_t k);
 
-/** Piece k, of `n` bytes, of this rank's block at `from`. */
-hem_status hemi_spread_read(const hemi_collective *c, uint64_t k, uint32_t from, size_t n,
-                            const unsigned char **data_p);
+/** Find piece k of this rank's block at `from`: what was posted, and where in it. */
+hem_status hemi_spread_find(const hemi_collective *c, uint64_t k, uint32_t from,
+                            hemi_found *found_p, size_t *offset_p);
 
 #endif

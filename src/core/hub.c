@@ -3,6 +3,7 @@
 #include "core/team.h"
 
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #define SLOTS_MAX 4096u
 #define BYTES_MAX (1ull << 40)
@@ -92,6 +93,10 @@ hem_status hemi_hub_open(hem_world *world) {
     head->ring_bytes = s.ring_bytes;
     head->stage_bytes = s.stage_bytes;
     head->check = s.check;
+    hub->probe = world->id;
+    head->probe = (uintptr_t)&hub->probe;
+    if (!root->threads && s.copy != HEMI_COPY_STAGED)
+        prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* see hem_memory_register */
     hub->world = world;
     hub->child.orphan = orphan;
     hemi_world_adopt(world, &hub->child);

@@ -32,9 +32,19 @@ typedef struct hemi_hub_head {
     uint64_t ring_bytes;  /**< of a lane; a multiple of the page */
     uint64_t stage_bytes; /**< a multiple of the page */
     uint32_t check;       /**< it compares what the ranks call */
+    /** An address in this rank's process where `world` can be read, to see whether peers can. */
+    uint64_t probe;
+    /** Whether this rank can read its peers' private memory: enum hemi_pull. Written by the owner. */
+    uint32_t pull;
     /** Steps that this rank has finished, all up to this one. Written by the owner. */
     uint64_t done __attribute__((aligned(HEMI_LINE)));
 } hemi_hub_head;
+
+enum hemi_pull {
+    HEMI_PULL_UNKNOWN = 0,
+    HEMI_PULL_YES,
+    HEMI_PULL_NO
+};
 
 /** A hub as seen from here. Private memory; one's own and those of peers alike. */
 typedef struct hemi_hub_view {
@@ -54,7 +64,8 @@ typedef struct hemi_hub {
     hem_world *world;
     hemi_hub_view mine;
     uint64_t bytes;
-    bool staged; /**< the stages have memory */
+    uint64_t probe; /**< what peers read here: the world's id */
+    bool staged;    /**< the stages have memory */
 } hemi_hub;
 
 /** Bytes of a lane's slots and credit line, before its ring: whole pages. */
