@@ -7,6 +7,9 @@ JOBS ?= 1
 BUILD_JOBS ?= $(shell nproc)
 # Seconds for each fuzz target.
 FUZZ_SECONDS ?= 60
+# What `make bench` measures.
+BENCHMARKS ?= raw signal put get barrier sendrecv sendrecv-ring allreduce allgather reduce-scatter \
+	alltoall bcast sparse
 # More for the configuration, such as -DHEM_WERROR=ON -DHEM_ASSERT=ON.
 CMAKE_ARGS ?=
 
@@ -69,7 +72,7 @@ soak:
 	HEM_SOAK=1 HEM_TEST_FULL=1 $(CTEST) --test-dir build-soak -L '^(soak|kill)$$'
 
 bench: all
-	for name in raw signal put get barrier; do build/hem bench $$name || exit 1; done
+	for name in $(BENCHMARKS); do build/hem bench $$name || exit 1; done
 
 lint:
 	$(call configure,release)
@@ -95,7 +98,7 @@ help:
 	@echo 'make models   checks the Promela models of the protocols'
 	@echo 'make fuzz     runs each fuzz target          (FUZZ_SECONDS=60)'
 	@echo 'make soak     the long campaigns, for hours'
-	@echo 'make bench    Hem beside the hardware and its peers'
+	@echo 'make bench    Hem beside the hardware and its peers  (BENCHMARKS="raw signal ...")'
 	@echo 'make lint     format, clang-tidy, and the rules of the source'
 	@echo 'make format   formats the source'
 	@echo 'make install  installs below PREFIX=/usr/local, DESTDIR if set'

@@ -13,30 +13,32 @@
  *
  * Sender, slot k (from 1): acquires `slots` of the peer's credit line until k - slots <= number of
  * slots, the same for `bytes` and the ring; writes chunk, kind, length, bytes, payload; releases
- * stamp = k. A slot's older stamps are k - n * slots, so a stale slot never looks like the next one.
- * Receiver: acquires stamp == k; copies what it needs; releases `bytes`, then `slots` = k. Both wake
- * the other side after their release (core/wait.h), which is why no sleeper misses it: stamp,
- * slots, bytes, verdict, pulling and pushing are all followed by hemi_wake. Credits go out after
- * every slot, padding of the ring included.
+ * stamp = k. A slot's older stamps are k - n * slots: a stale slot never looks like the next one.
+ * Receiver: acquires stamp == k; copies what it needs; releases `bytes`, then `slots` = k. Credits
+ * go out after every slot, padding of the ring included. Both wake the other side after their
+ * release (core/wait.h), which is why no sleeper misses it: stamp, slots, bytes, verdict, pulling
+ * and pushing are all followed by hemi_wake.
  *
- * A message is MESSAGE alone; or BULK, CHUNK ... until all its bytes are there; or OFFER. ABORT ends
- * one that has begun with BULK or PUSH. An OFFER says where the data is, and the receiver answers in
- * `verdict` (number of the offer's slot and a code; `detail` is written before, released with it):
+ * A message is MESSAGE alone; or BULK, CHUNK ... until all its bytes are there; or OFFER. ABORT
+ * ends one that has begun with BULK or PUSH. An OFFER says where the data is. The receiver answers
+ * in `verdict` (number of the offer's slot and a code; `detail` is written before, released with
+ * it):
  *   STAGE  send it as BULK          RANGE  my room is `detail`: too small (also answers a BULK)
  *   PUSH   copy it to arena offset `detail`, then send FIN
  *   DONE   I have copied it         GONE   stop pushing, nobody wants it any more
  *
  * Who touches the other side's buffer says so first, and who takes a buffer away says that first:
- *   receiver, each piece of a pull : pulling = n;       full fence; acquires withdrawn; copies if < n
- *   sender, withdrawing offer n    : withdrawn = n;     full fence; acquires pulling until it is not n
- *   sender, each piece of a push   : pushing = n;       full fence; acquires verdict; copies if PUSH(n)
- *   receiver, taking a push back   : verdict = GONE(n); full fence; acquires pushing until it is not n
- * Of two such at least one sees the other (Dekker), so after its wait the owner's buffer is its own.
+ *   receiver, piece of a pull:    pulling = n;       full fence; acquires withdrawn; copies if < n
+ *   sender, withdrawing offer n:  withdrawn = n;     full fence; acquires pulling until not n
+ *   sender, piece of a push:      pushing = n;       full fence; acquires verdict; copies if PUSH(n)
+ *   receiver, taking a push back: verdict = GONE(n); full fence; acquires pushing until not n
+ * Of two such at least one sees the other (Dekker): after its wait the owner's buffer is its own.
  * pulling and pushing go back to 0 with a release after each piece; after the last piece of a pull,
  * DONE goes out first, so that a sender that withdraws finds it. An offer is settled or withdrawn
- * before the next one is made; so while it is not settled, `withdrawn` >= n means that it is void. A
- * sender that withdraws before it has read PUSH sends neither FIN nor ABORT: then the next slot begins
- * a message, and `withdrawn` says why.
+ * before the next one is made: while it is not settled, `withdrawn` >= n means that it is void. A
+ * sender that withdraws before it has read PUSH sends neither FIN nor ABORT: then the next slot
+ * begins a message, and `withdrawn` says why. FIN always finds a slot: the offer's own has come
+ * back.
  *
  * What a peer wrote is read once, checked, then used. Nothing here waits or knows a world, so that
  * device code can share it.
@@ -201,9 +203,8 @@ static inline uint64_t hemi_tx_chunk(hemi_tx *tx, uint64_t skip, uint64_t length
 }
 
 /** Publish an offer. @return its number. */
-static inline uint64_t hemi_tx_offer(hemi_tx *tx, uint32_t memory, uint64_t where, uint64_t bytes) {
-    hemi_offer offer = {memory, where};
-    memcpy(hemi_tx_slot(tx)->payload, &offer, sizeof offer);
+static inline uint64_t hemi_tx_offer(hemi_tx *tx, const hemi_offer *offer, uint64_t bytes) {
+    memcpy(hemi_tx_slot(tx)->payload, offer, sizeof *offer);
     return hemi_tx_post(tx, HEMI_SLOT_OFFER, 0, bytes);
 }
 
@@ -281,7 +282,7 @@ static inline void hemi_rx_header(const hemi_rx *rx, hemi_header *header_p) {
 static inline const char *hemi_rx_check_place(const hemi_rx *rx, const hemi_header *h) {
     uint64_t ring = rx->track.ring_bytes;
     uint64_t ahead = h->at.chunk.position - rx->byte_head;
-    /* All but the last chunk of a message end at a line, so that counts of bytes stay whole lines. */
+    /* All but the last chunk of a message are whole lines, so that byte counts are, too. */
     bool last = h->at.chunk.offset + h->length == h->bytes;
     if (h->length == 0 || h->length > ring || (h->length % HEMI_LINE != 0 && !last))
         return "length of a chunk";

@@ -319,8 +319,9 @@ static void an_offer_is_answered(void **state) {
     pair p;
     open_pair(&p, 2, 4096);
     uint64_t detail = 0;
+    hemi_offer offer = {HEMI_OFFER_LIBRARY, 4096, 1};
     hemi_tx_inline(&p.tx, NULL, 0);
-    uint64_t number = hemi_tx_offer(&p.tx, HEMI_OFFER_LIBRARY, 4096, 100000);
+    uint64_t number = hemi_tx_offer(&p.tx, &offer, 100000);
     assert_int_equal(number, 2);
     assert_int_equal(hemi_tx_verdict(&p.tx, number, &detail), HEMI_VERDICT_NONE);
     hemi_rx_say(&p.rx, number - 1, HEMI_VERDICT_RANGE, 7); /* about an older one */

@@ -27,7 +27,7 @@ static inline bool hemi_direct_send(hemi_lane *lane, const void *data, size_t by
     return true;
 }
 
-/** Whether the calling thread may receive by itself: then it has claimed the lane. Under the lock. */
+/** Claim the receiving direction for the calling thread, if it is free. Under the lock. */
 static inline bool hemi_direct_claim(hemi_lane *lane) {
     if (lane->rx.queue.head != NULL || lane->rx.phase != HEMI_RX_IDLE || lane->rx.broken ||
         hemi_load32_acquire(&lane->rx.busy) != 0 || hemi_lane_open(lane) != HEM_OK)

@@ -1,10 +1,10 @@
 /*
  * A lane: both directions between this rank and a peer on one channel id, as this rank sees them.
  *
- * Letters wait in two queues, one per direction. The head of a queue is what the lane moves; what it
- * is in the middle of stands in `phase`. All of it is guarded by the engine's lock, but for `busy`:
- * a thread that polls for the next slot by itself claims the receiving direction under the lock and
- * gives it back without.
+ * Letters wait in two queues, one per direction. The head of a queue is what the lane moves; what
+ * it is in the middle of stands in `phase`. All of it is guarded by the engine's lock, but for
+ * `busy`: a thread that polls for the next slot by itself claims the receiving direction under the
+ * lock and gives it back without.
  */
 #ifndef HEMI_CHANNEL_LANE_H
 #define HEMI_CHANNEL_LANE_H
@@ -52,9 +52,10 @@ typedef struct hemi_sending {
     unsigned char *to; /**< where it is pushed */
     bool broken;
     bool reserved;     /**< the ring has memory */
-    bool slow;         /**< the last chunk that was timed was slow: see send.c */
-    uint32_t untimed;  /**< chunks since one was timed */
-    uint32_t streamed; /**< chunks still to go past the caches */
+    uint32_t slow;     /**< slow ones of the last copies that were timed: see send.c */
+    uint32_t untimed;  /**< plain copies before one is timed */
+    uint32_t near;     /**< offers that the receiver had better pull */
+    uint32_t streamed; /**< copies still to go past the caches */
 } hemi_sending;
 
 typedef struct hemi_receiving {
@@ -171,6 +172,9 @@ uint64_t hemi_offer_pull(hemi_lane *lane);
 uint64_t hemi_offer_push(hemi_lane *lane);
 uint64_t hemi_offer_accept(hemi_lane *lane, hemi_letter *letter, const hemi_header *header);
 
+/** Send the FIN or ABORT that is due, if there is a slot. */
+uint64_t hemi_send_due(hemi_lane *lane);
+
 /** Copy to the receiver, and find out now and then whether past the caches is the faster way. */
 void hemi_send_copy(hemi_lane *lane, unsigned char *to, const unsigned char *from, size_t bytes);
 
@@ -194,8 +198,8 @@ hem_status hemi_recv_withdrawn(const hemi_letter *letter);
 /**
  * Take a letter that is under way off its lane, with the last error sentence as the reason.
  *
- * If the peer is just copying from or into its buffer, it is completed later, by the lane: then it is
- * still RUNNING afterwards. `dead`: the peer cannot be copying any more.
+ * If the peer is just copying from or into its buffer, it is completed later, by the lane: then it
+ * is still RUNNING afterwards. `dead`: the peer cannot be copying any more.
  */
 void hemi_letter_drop(hemi_letter *letter, hem_status status, bool dead);
 

@@ -31,7 +31,8 @@ static bool drop_sending(hemi_lane *lane, hemi_letter *letter, hem_status status
         if (letter->moved != 0 || tx->phase == HEMI_TX_PUSH) {
             tx->due = HEMI_SLOT_ABORT;
             tx->due_bytes = letter->moved;
-            hemi_engine_list(lane->world, &lane->task);
+            if (hemi_send_due(lane) == 0)
+                hemi_engine_list(lane->world, &lane->task);
         }
         break;
     case HEMI_TX_OFFERED:

@@ -7,9 +7,15 @@
 /* Chunks are a quarter of the message, so that both sides copy at the same time, within limits. */
 #define CHUNK_MIN 4096
 #define CHUNK_MAX 65536
-/* One plain chunk in so many is timed; after two slow ones, so many go past the caches. */
-#define STREAM_EVERY 4
-#define STREAM_FOR   256
+/* One plain copy in so many is timed. After three slow ones in a row, which is more than the first
+ * touch of new pages makes, so many go past the caches; then some plain ones go untimed, as what
+ * they write to is not in any cache. */
+#define STREAM_EVERY 8
+#define STREAM_AFTER 3
+#define STREAM_FOR   1024
+#define STREAM_WARM  32
+/* After a fast one, so many offers are to be pulled. */
+#define NEAR_FOR 64
 
 uint64_t hemi_send_break(hemi_lane *lane, const char *what) {
     lane->tx.broken = true;
@@ -58,9 +64,11 @@ static uint64_t choose_chunk(const hemi_lane *lane, uint64_t bytes) {
     return chunk < most ? chunk : most;
 }
 
-static uint64_t send_due(hemi_lane *lane) {
+uint64_t hemi_send_due(hemi_lane *lane) {
     hemi_sending *tx = &lane->tx;
-    if (!find_slot(lane) || tx->due == 0)
+    /* Nonsense is left for hemi_send_step to find: the caller is in the middle of something. */
+    if (!hemi_tx_has_slot(&tx->cursor) &&
+        (!hemi_tx_reload(&tx->cursor) || !hemi_tx_has_slot(&tx->cursor)))
         return 0;
     hemi_tx_post(&tx->cursor, tx->due, 0, tx->due_bytes);
     tx->due = 0;
@@ -86,23 +94,28 @@ static bool refused(hemi_lane *lane, hemi_letter *letter) {
 
 void hemi_send_copy(hemi_lane *lane, unsigned char *to, const unsigned char *from, size_t bytes) {
     hemi_sending *tx = &lane->tx;
-    if (bytes < HEMI_STREAM_MIN || (tx->streamed == 0 && ++tx->untimed < STREAM_EVERY)) {
-        memcpy(to, from, bytes);
+    if (tx->streamed > 0 && bytes >= HEMI_STREAM_MIN) {
+        hemi_copy_stream(to, from, bytes);
+        if (--tx->streamed == 0)
+            tx->untimed = STREAM_WARM;
         return;
     }
-    if (tx->streamed > 0) {
-        tx->streamed--;
-        hemi_copy_stream(to, from, bytes);
+    if (bytes < HEMI_STREAM_MIN || tx->untimed > 0) {
+        memcpy(to, from, bytes);
+        tx->untimed -= bytes >= HEMI_STREAM_MIN;
         return;
     }
     const hemi_platform *platform = lane->world->root->platform;
     uint64_t start = platform->now(platform->ctx);
     memcpy(to, from, bytes);
     bool slow = (platform->now(platform->ctx) - start) * HEMI_STREAM_SPEED > bytes;
-    if (slow && tx->slow)
+    tx->slow = slow ? tx->slow + 1 : 0;
+    tx->near = slow ? 0 : NEAR_FOR;
+    tx->untimed = STREAM_EVERY - 1;
+    if (tx->slow == STREAM_AFTER) {
+        tx->slow = 0;
         tx->streamed = STREAM_FOR;
-    tx->untimed = slow ? STREAM_EVERY : 0;
-    tx->slow = slow && !tx->slow;
+    }
 }
 
 static uint64_t send_chunk(hemi_lane *lane, hemi_letter *letter) {
@@ -180,6 +193,7 @@ static uint64_t take_answer(hemi_lane *lane, hemi_letter *letter) {
         tx->phase = HEMI_TX_IDLE;
         tx->due = HEMI_SLOT_ABORT;
         tx->due_bytes = 0;
+        (void)hemi_send_due(lane);
         hemi_letter_done(letter, HEM_OK);
         return 1;
     default: {
@@ -215,7 +229,7 @@ uint64_t hemi_send_step(hemi_lane *lane) {
         return status != HEMI_AGAIN;
     }
     if (__builtin_expect(tx->due != 0, 0))
-        return send_due(lane);
+        return find_slot(lane) ? hemi_send_due(lane) : 0;
     hemi_letter *letter = tx->queue.head;
     if (letter == NULL)
         return 0;

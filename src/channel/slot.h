@@ -43,6 +43,7 @@ typedef struct hemi_chunk {
 typedef struct hemi_offer {
     uint64_t memory; /**< enum hemi_offer_memory */
     uint64_t where;
+    uint64_t present; /**< 1: the sender waits in a call and would like to push */
 } hemi_offer;
 
 /** In `kind`: messages are not striped over several lanes yet. */

@@ -41,14 +41,29 @@ void hemi_collective_publish(const hemi_collective *c, uint64_t k, size_t bytes)
     hemi_collective_refer(c, k, where, bytes);
 }
 
+void hemi_collective_cut(hemi_collective *c, size_t bytes, size_t most, size_t staged) {
+    c->closes = bytes >= HEMI_CLOSES_FROM;
+    /* What is combined comes through scratch, in whole elements. */
+    c->pulls = c->closes && c->context->pulls && c->job.element <= HEMI_SCRATCH_LEAST;
+    c->width = c->pulls ? most : staged;
+}
+
+hem_status hemi_collective_need_copy(hemi_collective *c, size_t bytes) {
+    if (!c->pulls || bytes == 0 || c->copy != NULL)
+        return HEM_OK;
+    c->copy = malloc(bytes);
+    return c->copy != NULL ? HEM_OK
+                           : hemi_fail(HEM_ERR_MEMORY, "%s: no memory for %zu bytes in place",
+                                       hemi_call_name(c->op.call), bytes);
+}
+
 uint64_t hemi_collective_place(const hemi_collective *c, const void *data, size_t bytes,
                                uint64_t *flags_p) {
     *flags_p = 0;
     if (!c->closes || bytes <= HEMI_POST_INLINE)
         return 0;
     uint64_t where = hemi_context_offset(c->context, data, bytes);
-    /* What is combined comes through scratch, in whole elements. */
-    if (where != 0 || c->job.element > HEMI_SCRATCH_LEAST || !hemi_context_can_pull(c->context))
+    if (where != 0 || !c->pulls)
         return where;
     *flags_p = HEMI_POST_PRIVATE;
     return (uintptr_t)data;
@@ -77,8 +92,8 @@ hem_status hemi_collective_find(const hemi_collective *c, uint64_t k, uint32_t r
     bool is_whole = (said & HEMI_POST_WHOLE) != 0;
     said &= ~(HEMI_POST_WHOLE | HEMI_POST_PRIVATE);
     size_t wanted = is_whole ? whole : bytes;
-    bool inside = private ? c->context->pull != HEMI_PULL_NO
-                          : where <= arena->total_bytes && wanted <= arena->total_bytes - where;
+    bool inside =
+        private ? c->pulls : where <= arena->total_bytes && wanted <= arena->total_bytes - where;
     if (said != wanted || (where == 0 && wanted > HEMI_POST_INLINE) || !inside)
         return hemi_fail(HEM_ERR_MISMATCH, "%s: rank %u has %llu bytes where rank %u expects %zu",
                          hemi_call_name(c->op.call), rank, (unsigned long long)said, c->job.rank,
@@ -283,12 +298,27 @@ static hem_status pull(hemi_collective *c) {
     return is_closing(c, i) ? HEM_OK : c->method->pull(c, body_step(c, i));
 }
 
+static hem_status lay_out(hemi_collective *c) {
+    c->body = c->method->lay_out(c);
+    if (c->body == 0)
+        return HEM_ERR_MEMORY;
+    c->steps = c->body + (c->checks ? 1 : 0) + (c->closes ? 1 : 0);
+    c->laid_out = true;
+    return HEM_OK;
+}
+
 /* Everything that can be done now. HEM_OK: this rank has all that it needs. */
 static hem_status work(hemi_collective *c) {
     if (__builtin_expect(c->context->known < c->job.size, 0)) {
         hem_status status = hemi_context_connect(c->context);
         if (status != HEM_OK)
             return status;
+    }
+    if (!c->laid_out) {
+        hem_status status = lay_out(c);
+        if (status != HEM_OK)
+            return status;
+        c->span->steps = c->steps;
     }
     if (c->method->uses_channels && !hemi_context_is_turn(c->context, c->span))
         return HEMI_AGAIN;
@@ -416,7 +446,7 @@ hem_status hemi_collective_give_up(hemi_collective *c, hem_status why, uint32_t 
 static uint32_t find_missing(const hemi_collective *c) {
     const hemi_context *context = c->context;
     if (context->known < context->size)
-        return context->known;
+        return hemi_context_unknown(context);
     uint64_t step = hemi_step_number(c->number, c->next_pull);
     for (uint32_t r = 0; r < context->size && c->next_pull < c->next_post; r++) {
         bool needed = !needs_root_only(c, c->next_pull) || r == c->job.root;
@@ -437,7 +467,7 @@ static uint32_t find_dead(const hemi_collective *c) {
         if (hemi_world_may_come(world, r))
             continue;
         if (context->known < context->size) {
-            if (r >= context->known && hemi_load64_acquire(&world->cells[r].hub) == 0)
+            if (r == hemi_context_unknown(context))
                 return r;
             continue;
         }
@@ -560,14 +590,22 @@ hem_status hemi_collective_make(hem_world *world, hemi_job *job, hemi_collective
         return status;
     c->task.advance = advance;
     c->task.trouble = trouble;
-    c->body = c->method->lay_out(c);
     c->checks = world->root->settings.check;
-    c->steps = c->body + (c->checks ? 1 : 0) + (c->closes ? 1 : 0);
-    return c->method->prepare != NULL ? c->method->prepare(c) : HEM_OK;
+    c->steps = 1; /* until it is laid out */
+    if (c->method->prepare != NULL)
+        status = c->method->prepare(c);
+    /* If the peers are known already, a run of it will allocate nothing. */
+    hemi_engine_lock(world);
+    if (status == HEM_OK && c->context->known == c->context->size)
+        status = lay_out(c);
+    hemi_engine_unlock(world);
+    return status;
 }
 
 void hemi_collective_clear(hemi_collective *c) {
     if (c->method != NULL && c->method->release != NULL)
         c->method->release(c);
+    free(c->copy);
+    c->copy = NULL;
     hemi_job_clear(&c->job);
 }

@@ -21,6 +21,9 @@
 #define HEMI_SOURCES_FEW     16
 #define HEMI_COLLECTIVE_ROOM 1024
 
+/** From this many bytes on buffers may be read in place, and a closing step follows. */
+#define HEMI_CLOSES_FROM (16u << 10)
+
 struct hemi_collective;
 
 /** How a collective is done. One per algorithm, const. */
@@ -29,7 +32,7 @@ typedef struct hemi_method {
     /** Whether it can do this job with this much staging. */
     bool (*fits)(const hemi_job *job, uint64_t stage_bytes);
     /** Decide on `width`, `closes`, and how many steps it takes, at least 1: the same on all ranks,
-     *  from what is the same on all ranks. */
+     *  from what is the same on all ranks. The peers are known. */
     uint64_t (*lay_out)(struct hemi_collective *c);
     /** May step k be posted? HEM_OK, HEMI_AGAIN, or why it never can. NULL: always. */
     hem_status (*ready)(struct hemi_collective *c, uint64_t k);
@@ -65,6 +68,9 @@ typedef struct hemi_collective {
     bool refused;  /**< this rank's arguments are no good: it only says so to the others */
     bool mailed;   /**< it has begun to send messages */
     bool closes;   /**< a closing step follows */
+    bool laid_out; /**< what follows is decided; after the peers are known */
+    bool pulls;    /**< buffers are read in place always, private ones too, and so in one piece */
+    unsigned char *copy; /**< of a buffer that is read in place and written at the same time */
     bool settled;  /**< found to have succeeded while in doubt: time limits do not count any more */
     size_t width;  /**< bytes of a block in one step: the algorithm's */
     size_t stride; /**< from block to block in a stage: the algorithm's */
@@ -121,6 +127,15 @@ void hemi_collective_publish(const hemi_collective *c, uint64_t k, size_t bytes)
 
 /** Publish library memory in place. */
 void hemi_collective_refer(const hemi_collective *c, uint64_t k, uint64_t where, uint64_t bytes);
+
+/**
+ * Whether a collective that moves `bytes` bytes in all closes, and how wide the pieces of blocks of
+ * `most` bytes are if a stage has room for `staged` of each. For a method's lay_out.
+ */
+void hemi_collective_cut(hemi_collective *c, size_t bytes, size_t most, size_t staged);
+
+/** Have room for a copy of `bytes` bytes if buffers are pulled. @return HEM_OK, HEM_ERR_MEMORY. */
+hem_status hemi_collective_need_copy(hemi_collective *c, size_t bytes);
 
 /** Where peers can read these bytes in place, with flags for the post, or 0. Only if it closes. */
 uint64_t hemi_collective_place(const hemi_collective *c, const void *data, size_t bytes,

@@ -6,7 +6,7 @@
 
 /* What peers' private memory is read into before it is combined: to stay in a core's own cache. */
 #define SCRATCH_BYTES (256u << 10)
-#define SCRATCH_MOST  (32u << 10)
+#define SCRATCH_MOST  (128u << 10)
 
 static void context_free(void *arg) {
     hemi_context *context = arg;
@@ -154,42 +154,38 @@ static void probe(hemi_context *context) {
                    seen == context->world->id;
     }
     hemi_error_restore(sentence);
-    context->pull = good ? HEMI_PULL_UNKNOWN : HEMI_PULL_NO;
-    /* Pairs with the acquire in hemi_context_can_pull. */
+    context->pulls = good;
+    /* Pairs with the acquire in hemi_context_connect. */
     hemi_store32_release(&hemi_context_head(context, context->rank)->pull,
                          good ? HEMI_PULL_YES : HEMI_PULL_NO);
+    hemi_context_wake(context);
 }
 
+/* First everybody's hub, then whether everybody can read everybody's private memory. */
 hem_status hemi_context_connect(hemi_context *context) {
     const hem_world *world = context->world;
     const hemi_hub_view *mine = &world->engine.hub->mine;
-    while (context->known < context->size) {
+    while (context->seen < context->size) {
         hemi_hub_view view;
-        hem_status status = hemi_hub_see(context->world, context->known, &view);
+        hem_status status = hemi_hub_see(context->world, context->seen, &view);
         if (status != HEM_OK)
             return status;
         if (view.stage_bytes != mine->stage_bytes || view.head->check != mine->head->check)
             return hemi_fail(HEM_ERR_MISMATCH,
                              "rank %u has other values of HEM_COLL_BYTES or HEM_CHECK than rank %u",
-                             context->known, context->rank);
-        context->hubs[context->known++] = (unsigned char *)view.head;
+                             context->seen, context->rank);
+        context->hubs[context->seen++] = (unsigned char *)view.head;
+        if (context->seen == context->size)
+            probe(context);
     }
-    probe(context);
+    for (; context->known < context->size; context->known++) {
+        /* Pairs with the release in probe. */
+        uint32_t can = hemi_load32_acquire(&hemi_context_head(context, context->known)->pull);
+        if (can == HEMI_PULL_UNKNOWN)
+            return HEMI_AGAIN;
+        context->pulls = context->pulls && can == HEMI_PULL_YES;
+    }
     return HEM_OK;
-}
-
-bool hemi_context_can_pull(hemi_context *context) {
-    if (__builtin_expect(context->pull != HEMI_PULL_UNKNOWN, 1))
-        return context->pull == HEMI_PULL_YES;
-    for (uint32_t r = 0; r < context->size; r++) {
-        uint32_t can = hemi_load32_acquire(&hemi_context_head(context, r)->pull);
-        if (can != HEMI_PULL_YES) {
-            context->pull = can;
-            return false;
-        }
-    }
-    context->pull = HEMI_PULL_YES;
-    return true;
 }
 
 hem_status hemi_context_scratch(hemi_context *context) {

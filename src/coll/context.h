@@ -29,7 +29,8 @@ typedef struct hemi_context {
     hem_world *world;
     uint32_t rank;
     uint32_t size;
-    uint32_t known;       /**< ranks whose hub has been seen: all below this one */
+    uint32_t seen;        /**< ranks whose hub has been seen: all below this one */
+    uint32_t known;       /**< ranks of which everything is known, after all have been seen */
     bool crowded;         /**< more ranks than cores */
     unsigned char **hubs; /**< where the hub of each rank is mapped */
     uint64_t board;       /**< offset of the board in a hub, the same for all */
@@ -45,7 +46,7 @@ typedef struct hemi_context {
     hem_dtype dtype; /**< of the reduction that coll/quick.c used last */
     hem_reduction op;
     hemi_reducer reducer;
-    uint32_t pull; /**< enum hemi_pull: whether all ranks can read each other's private memory */
+    bool pulls;             /**< all ranks can read each other's private memory */
     unsigned char *scratch; /**< one piece of scratch_bytes per rank, for what was read so */
     size_t scratch_bytes;
     bool channels_broken; /**< a collective that sends messages has failed */
@@ -70,17 +71,19 @@ bool hemi_context_may_begin(const hemi_context *context, const hemi_span *span);
 /** Whether every collective before this one that sends messages is finished here. */
 bool hemi_context_is_turn(const hemi_context *context, const hemi_span *span);
 
-/** See the peers' hubs. HEMI_AGAIN: that of rank `context->known` is not there yet. */
+/** Get to know the peers. HEMI_AGAIN: see hemi_context_unknown. */
 hem_status hemi_context_connect(hemi_context *context);
+
+/** The rank that connecting waits for, and the word. There is one. */
+static inline uint32_t hemi_context_unknown(const hemi_context *context) {
+    return context->seen < context->size ? context->seen : context->known;
+}
 
 /** Whether the line of `step` may be written. */
 bool hemi_context_may_post(hemi_context *context, uint64_t step);
 
 /** The rank that has not finished what it must for `step` to be posted, or `size`. */
 uint32_t hemi_context_slowest(const hemi_context *context, uint64_t step);
-
-/** Whether every rank can read every other's private memory, as far as is known. */
-bool hemi_context_can_pull(hemi_context *context);
 
 /** Read private memory of another process. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_SYSTEM. */
 hem_status hemi_context_pull(const hemi_context *context, uint32_t rank, uint64_t address, void *to,

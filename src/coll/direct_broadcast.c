@@ -11,8 +11,7 @@ static size_t bytes_of(const hemi_collective *c) {
 }
 
 static uint64_t lay_out(hemi_collective *c) {
-    c->width = c->context->stage_bytes;
-    c->closes = bytes_of(c) >= HEMI_CLOSES_FROM;
+    hemi_collective_cut(c, bytes_of(c), bytes_of(c), c->context->stage_bytes);
     return hemi_pieces(bytes_of(c), c->width);
 }
 

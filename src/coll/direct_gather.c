@@ -12,8 +12,7 @@ static bool collects(const hemi_job *job) {
 
 static uint64_t lay_out(hemi_collective *c) {
     size_t most = hemi_block_most(&c->job);
-    c->width = c->context->stage_bytes;
-    c->closes = most >= HEMI_CLOSES_FROM;
+    hemi_collective_cut(c, most, most, c->context->stage_bytes);
     return hemi_pieces(most, c->width);
 }
 

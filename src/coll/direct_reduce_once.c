@@ -13,13 +13,20 @@ static bool collects(const hemi_job *job) {
     return job->kind != HEM_REDUCE || job->rank == job->root;
 }
 
+/* This rank's own result would overwrite what others still read. */
+static bool in_place(const hemi_job *job) {
+    return collects(job) && (const unsigned char *)job->recv == job->send;
+}
+
 static size_t bytes_of(const hemi_collective *c) {
     return c->job.count * c->job.element;
 }
 
 static uint64_t lay_out(hemi_collective *c) {
-    c->width = c->context->stage_bytes / c->job.element * c->job.element;
-    c->closes = bytes_of(c) >= HEMI_CLOSES_FROM;
+    size_t element = c->job.element;
+    hemi_collective_cut(c, bytes_of(c), bytes_of(c), c->context->stage_bytes / element * element);
+    if (in_place(&c->job) && hemi_collective_need_copy(c, bytes_of(c)) != HEM_OK)
+        return 0;
     return hemi_pieces(bytes_of(c), c->width);
 }
 
@@ -27,8 +34,10 @@ static void post(hemi_collective *c, uint64_t k) {
     const hemi_job *job = &c->job;
     size_t n = hemi_piece(bytes_of(c), c->width, k);
     const unsigned char *data = n == 0 ? NULL : job->send + k * c->width;
-    /* In place, this rank's own result would overwrite what others still read. */
-    if (collects(job) && (const unsigned char *)job->recv == job->send) {
+    if (in_place(job) && c->copy != NULL) {
+        memcpy(c->copy, data, n);
+        hemi_collective_post_data(c, k, c->copy, n);
+    } else if (in_place(job)) {
         hemi_move(hemi_collective_room(c, k, n), data, n);
         hemi_collective_publish(c, k, n);
     } else {

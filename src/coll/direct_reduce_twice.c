@@ -26,8 +26,8 @@ static uint64_t segments(const hemi_collective *c) {
 }
 
 static uint64_t lay_out(hemi_collective *c) {
-    c->width = c->context->stage_bytes / c->job.element * c->job.element;
-    c->closes = bytes_of(c) >= HEMI_CLOSES_FROM;
+    size_t element = c->job.element;
+    hemi_collective_cut(c, bytes_of(c), bytes_of(c), c->context->stage_bytes / element * element);
     return 2 * segments(c);
 }
 

@@ -9,9 +9,6 @@
 
 #include "coll/collective.h"
 
-/** From this many bytes on buffers may be read in place, and a closing step follows. */
-#define HEMI_CLOSES_FROM (16u << 10)
-
 /** How many steps blocks of up to `bytes` bytes take; at least 1. */
 static inline uint64_t hemi_pieces(size_t bytes, size_t width) {
     return bytes <= width ? 1 : (bytes + width - 1) / width;

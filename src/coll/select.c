@@ -2,6 +2,8 @@
 
 /* Up to this many bytes more than two ranks combine the whole vector each: one wait, not two. */
 #define ONCE_BYTES (8u << 10)
+/* The same for two ranks. */
+#define ONCE_BYTES_TWO (64u << 10)
 
 static const hemi_choice table[] = {
 #include "coll/table.h"
@@ -51,8 +53,9 @@ static const hemi_method *find_direct(const hemi_job *job) {
     case HEM_BROADCAST:
         return &hemi_direct_broadcast;
     case HEM_ALLREDUCE:
-        return job->size > 2 && hemi_select_bytes(job) > ONCE_BYTES ? &hemi_direct_reduce_twice
-                                                                    : &hemi_direct_reduce_once;
+        return hemi_select_bytes(job) > (job->size > 2 ? ONCE_BYTES : ONCE_BYTES_TWO)
+                   ? &hemi_direct_reduce_twice
+                   : &hemi_direct_reduce_once;
     case HEM_REDUCE:
         return &hemi_direct_reduce_once;
     case HEM_ALLGATHER:

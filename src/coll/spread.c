@@ -1,10 +1,19 @@
 #include "coll/spread.h"
 
+/* How far the buffer with all blocks goes. */
 static size_t total_bytes(const hemi_job *job) {
     size_t total = 0;
-    for (uint32_t r = 0; r < job->size; r++)
-        total += hemi_block_bytes(job, r);
+    for (uint32_t r = 0; r < job->size; r++) {
+        size_t end = hemi_block_start(job, r) + hemi_block_bytes(job, r);
+        if (end > total)
+            total = end;
+    }
     return total;
+}
+
+/* Results go where blocks of `send` are: then all of them are staged, this rank's own, too. */
+static bool in_place(const hemi_job *job) {
+    return (const unsigned char *)job->recv == job->send;
 }
 
 bool hemi_spread_fits(const hemi_job *job, uint64_t stage_bytes) {
@@ -18,22 +27,22 @@ uint64_t hemi_spread_lay_out(hemi_collective *c) {
     /* Blocks start on cache lines where there is room for that. */
     if (room > 4096 && 4096 % element == 0)
         room = room / 4096 * 4096;
-    c->width = room / element * element;
+    hemi_collective_cut(c, total_bytes(&c->job), most, room / element * element);
     c->stride = most < c->width ? most : c->width;
-    c->closes = total_bytes(&c->job) >= HEMI_CLOSES_FROM;
+    if (in_place(&c->job) && hemi_collective_need_copy(c, total_bytes(&c->job)) != HEM_OK)
+        return 0;
     return hemi_pieces(most, c->width);
-}
-
-/* Results go where blocks of `send` are: then all of them are staged, this rank's own, too. */
-static bool in_place(const hemi_job *job) {
-    return (const unsigned char *)job->recv == job->send;
 }
 
 void hemi_spread_post(hemi_collective *c, uint64_t k) {
     const hemi_job *job = &c->job;
     uint64_t flags = 0;
-    uint64_t where =
-        in_place(job) ? 0 : hemi_collective_place(c, job->send, total_bytes(job), &flags);
+    const unsigned char *data = job->send;
+    if (c->copy != NULL)
+        data = memcpy(c->copy, job->send, total_bytes(job));
+    uint64_t where = in_place(job) && c->copy == NULL
+                         ? 0
+                         : hemi_collective_place(c, data, total_bytes(job), &flags);
     if (where != 0) {
         hemi_collective_refer(c, k, where, total_bytes(job) | flags | HEMI_POST_WHOLE);
         return;
@@ -54,8 +63,8 @@ hem_status hemi_spread_find(const hemi_collective *c, uint64_t k, uint32_t from,
                             hemi_found *found_p, size_t *offset_p) {
     const hemi_job *job = &c->job;
     hem_status status = HEM_OK;
-    if (from == job->rank && !in_place(job))
-        *found_p = hemi_found_own(c, job->send);
+    if (from == job->rank && (!in_place(job) || c->copy != NULL))
+        *found_p = hemi_found_own(c, c->copy != NULL ? c->copy : job->send);
     else
         status = hemi_collective_find(c, k, from, c->stride * job->size, total_bytes(job), found_p);
     if (status == HEM_OK)

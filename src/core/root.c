@@ -18,8 +18,8 @@
 #define YIELD_ALONE_NS  50000
 #define YIELD_SHARED_NS 200000
 #define CACHE_BYTES     (64ull << 20)
-/* Of a lane and of a step; see the table in base/env.c. Between near cores, messages of 1 MiB went at
- * 6.3 GB/s each way through a ring of 1 MiB, at 4.4 GB/s through one of 256 KiB. */
+/* Of a lane and of a step; see the table in base/env.c. Between near cores, messages of 1 MiB went
+ * at 6.3 GB/s each way through a ring of 1 MiB, at 4.4 GB/s through one of 256 KiB. */
 #define SLOTS       32
 #define RING_BYTES  (1u << 20)
 #define STAGE_BYTES (64u << 10)

@@ -128,7 +128,7 @@ static void paused_means_paused(struct rank *r) {
     CHECK_OK(hem_op_on_done(op, note, &d));
     CHECK_OK(hem_progress_pause(r->world));
     harness_barrier(r->window);
-    CHECK_OK(hem_send(r->world, r->right, 3, &mine, 8, r->me == r->right ? LIMIT : LIMIT));
+    CHECK_OK(hem_send(r->world, r->right, 3, &mine, 8, LIMIT));
     harness_barrier(r->window);
     if (r->right != r->me) {
         int before = atomic_load(&d.calls);

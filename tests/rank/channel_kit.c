@@ -1,7 +1,8 @@
 #include "channel_kit.h"
 
 enum {
-    GUARD_BYTE = 0xa5,
+    GUARD_IN = 0xa5,
+    GUARD_OUT = 0x3c,
     EDGE = CHAN_GUARD + 16
 };
 
@@ -21,22 +22,27 @@ void chan_free(chan_buffer *buffer) {
     buffer->block = NULL;
 }
 
-void chan_place(chan_buffer *buffer, size_t bytes, size_t shift) {
+static void place(chan_buffer *buffer, size_t bytes, size_t shift, uint8_t guard) {
     CHECK(bytes <= buffer->capacity && shift < 16);
     buffer->at = buffer->block + CHAN_GUARD + shift;
     buffer->bytes = bytes;
-    memset(buffer->at - CHAN_GUARD, GUARD_BYTE, CHAN_GUARD);
-    memset(buffer->at + bytes, GUARD_BYTE, CHAN_GUARD);
+    buffer->guard = guard;
+    memset(buffer->at - CHAN_GUARD, guard, CHAN_GUARD);
+    memset(buffer->at + bytes, guard, CHAN_GUARD);
+}
+
+void chan_place(chan_buffer *buffer, size_t bytes, size_t shift) {
+    place(buffer, bytes, shift, GUARD_IN);
 }
 
 void chan_load(chan_buffer *buffer, size_t bytes, size_t shift, uint64_t tag) {
-    chan_place(buffer, bytes, shift);
+    place(buffer, bytes, shift, GUARD_OUT);
     chan_fill(buffer->at, bytes, tag);
 }
 
 void chan_check_guards(const char *file, int line, const chan_buffer *buffer) {
-    harness_check_all(file, line, buffer->at - CHAN_GUARD, CHAN_GUARD, GUARD_BYTE);
-    harness_check_all(file, line, buffer->at + buffer->bytes, CHAN_GUARD, GUARD_BYTE);
+    harness_check_all(file, line, buffer->at - CHAN_GUARD, CHAN_GUARD, buffer->guard);
+    harness_check_all(file, line, buffer->at + buffer->bytes, CHAN_GUARD, buffer->guard);
 }
 
 /* Contents. */

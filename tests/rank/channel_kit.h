@@ -20,6 +20,7 @@ typedef struct chan_buffer {
     size_t capacity;
     uint8_t *at;
     size_t bytes;
+    uint8_t guard; /**< what its guards are made of: another for sending than for receiving */
 } chan_buffer;
 
 /** Private memory for messages of up to `capacity` bytes. Placed at shift 0 with no bytes. */

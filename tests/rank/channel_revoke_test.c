@@ -152,7 +152,43 @@ static void leave_in(hem_world *world, enum chan_wait kind, bool early) {
         chan_wait_forget(false);
 }
 
+/* Rank 0 sends to all and leaves at once; the others look before, while or after it does. */
+static void send_then_leave(hem_world *world, harness_rng *rng, uint64_t round) {
+    static const size_t lengths[] = {8, 40, 41, 5000, 30000};
+    size_t bytes = lengths[round % 5];
+    hem_world *copy = NULL;
+    uint8_t data[30000];
+    size_t got = 0;
+    hem_op *op = NULL;
+
+    CHECK_OK(hem_world_split(world, 0, 0, &copy));
+    for (int peer = 0; peer < hem_world_size(copy); peer++)
+        CHECK_OK(hem_channel_prepare(copy, peer, 0, LIMIT));
+    if (hem_world_rank(copy) == 0) {
+        chan_fill(data, bytes, round);
+        for (int peer = 1; peer < hem_world_size(copy); peer++)
+            CHECK_OK(hem_send(copy, peer, 0, data, bytes, LIMIT));
+    } else {
+        harness_dither(harness_random(rng));
+        if (round % 2) {
+            CHECK_OK(hem_recv(copy, 0, 0, data, sizeof data, &got, LIMIT));
+        } else {
+            CHECK_OK(hem_recv_start(copy, 0, 0, data, sizeof data, &op));
+            CHECK_OK(hem_op_wait(op, LIMIT));
+            got = hem_op_bytes(op);
+            FREE_OP(op);
+        }
+        CHECK_EQ(got, bytes);
+        CHECK_BYTES(data, got, round);
+        CHECK_STATUS(hem_recv(copy, 0, 0, data, sizeof data, &got, LIMIT), HEM_ERR_PEER);
+    }
+    CHECK_OK(hem_world_close(copy));
+}
+
 int rank_main(hem_world *world) {
+    uint64_t seed = harness_seed(world);
+    harness_rng rng = harness_rng_of(seed, (uint64_t)hem_world_rank(world), 0);
+    uint64_t rounds = (uint64_t)harness_rounds(120 / hem_world_size(world));
     hem_window *clock = harness_window(world, 64);
 
     for (int kind = 0; kind < CHAN_WAITS; kind++) {
@@ -161,6 +197,10 @@ int rank_main(hem_world *world) {
         harness_barrier(clock);
         leave_in(world, (enum chan_wait)kind, false);
         leave_in(world, (enum chan_wait)kind, true);
+    }
+    for (uint64_t round = 0; round < rounds; round++) {
+        harness_step("sends and leaves", round);
+        send_then_leave(world, &rng, round);
     }
     harness_destroy(clock);
     harness_close(world, HEM_OK);

@@ -2,7 +2,7 @@
  * Several threads of one rank send and receive on the same channel with the same peer. Every
  * message is received whole by exactly one of them, no thread sees those of one sender out of
  * order, and receives that give up while they wait lose no short message. Several threads may wait
- * for the same operation.
+ * for the same operation. A receive that blocks has its turn among those that are started.
  *
  * hem-test: ranks=1,2,3 modes=processes,threads timeout=60
  */
@@ -188,6 +188,69 @@ static void vigils(hem_world *world, int rounds) {
     }
 }
 
+/* A receive that blocks was there first, and one that is started afterwards comes after it. */
+
+struct early {
+    hem_world *world;
+    chan_buffer buffer;
+    atomic_bool there;
+    size_t got;
+};
+
+static void come_first(void *arg) {
+    struct early *e = arg;
+
+    atomic_store(&e->there, true);
+    CHECK_OK(hem_recv(e->world, harness_left(e->world), 2, e->buffer.at, e->buffer.bytes, &e->got,
+                      LIMIT));
+}
+
+/* @return whether the thread that was to come first did. */
+static bool turn(hem_world *world, hem_window *window, size_t bytes) {
+    struct early e = {.world = world, .buffer = chan_make(bytes)};
+    chan_buffer out = chan_make(bytes);
+    chan_buffer late = chan_make(bytes);
+    harness_thread thread;
+    hem_op *ops[3] = {NULL};
+
+    chan_place(&e.buffer, bytes, 1);
+    chan_place(&late, bytes, 2);
+    chan_load(&out, bytes, 3, 1);
+    harness_start(&thread, come_first, &e);
+    while (!atomic_load(&e.there))
+        harness_sleep_ms(1);
+    harness_sleep_ms(10);
+    CHECK_OK(hem_recv_start(world, harness_left(world), 2, late.at, bytes, &ops[0]));
+    harness_barrier(window);
+    CHECK_OK(hem_send_start(world, harness_right(world), 2, out.at, bytes, &ops[1]));
+    CHECK_OK(hem_send_start(world, harness_right(world), 2, out.at, bytes - 1, &ops[2]));
+    CHECK_OK(hem_op_wait_all(ops, 3, LIMIT));
+    harness_join(&thread, 1);
+    CHECK_EQ(e.got + hem_op_bytes(ops[0]), 2 * bytes - 1);
+    for (int i = 0; i < 3; i++)
+        FREE_OP(ops[i]);
+    chan_free(&e.buffer);
+    chan_free(&late);
+    chan_free(&out);
+    return e.got == bytes;
+}
+
+/* On a busy machine the thread may be late now and then, but not always. */
+static void turns(hem_world *world) {
+    static const size_t lengths[] = {30, 3000, 100000};
+    hem_window *window = harness_window(world, 64);
+
+    for (size_t i = 0; i < 3; i++) {
+        int first = 0;
+
+        harness_step("turn", i);
+        for (int k = 0; k < 5; k++)
+            first += turn(world, window, lengths[i]);
+        CHECK(first > 0);
+    }
+    harness_destroy(window);
+}
+
 int rank_main(hem_world *world) {
     uint64_t seed = harness_seed(world);
     int each = harness_rounds(900 / hem_world_size(world));
@@ -197,6 +260,7 @@ int rank_main(hem_world *world) {
     crowded(world, seed + 2, 6000, false, each < MAX_EACH ? each : MAX_EACH);
     crowded(world, seed + 3, 400000, false, each / 4 + 1);
     vigils(world, harness_rounds(60));
+    turns(world);
     harness_close(world, HEM_OK);
     return 0;
 }

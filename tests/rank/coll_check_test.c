@@ -1,7 +1,7 @@
 /*
- * With HEM_CHECK=1, ranks that call different collectives, or the same with different counts, types,
- * operations or roots, or in another order, all get HEM_ERR_MISMATCH at once, with a sentence that
- * says who called what; and the next collective works.
+ * With HEM_CHECK=1, ranks that call different collectives, or the same with different counts,
+ * types, operations or roots, or in another order, all get HEM_ERR_MISMATCH at once, with a
+ * sentence that says who called what; and the next collective works.
  *
  * hem-test: ranks=2,3,4,8 modes=processes,threads timeout=60
  */

@@ -142,7 +142,7 @@ static void one_limit(struct rank *r, uint64_t round, hem_world *world) {
     start = harness_now();
     status = call(&inner, &b.coll, r->me == hasty ? HEM_MS(5) : LIMIT, false);
     CHECK(status == HEM_ERR_TIMEOUT || status == HEM_ERR_REVOKED);
-    if (harness_now() - start > HEM_MS(200) + harness_slack())
+    if (harness_now() - start > HEM_SEC(2) + harness_slack())
         harness_fail(__FILE__, __LINE__, "rank %d's limit was 5 ms, this rank ended after %lld ms",
                      hasty, (long long)(harness_now() - start) / 1000000);
     if (r->me != late)

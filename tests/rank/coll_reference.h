@@ -2,8 +2,9 @@
  * What collectives must give, computed the naive way.
  *
  * A case says what all ranks call. Every contribution follows from the case's seed, so that each
- * rank can compute what any other rank sends, and thereby what it must receive itself: contributions
- * are folded one after the other in the order of ranks, f16 and bf16 in f32, rounded once.
+ * rank can compute what any other rank sends, and thereby what it must receive itself:
+ * contributions are folded one after the other in the order of ranks, f16 and bf16 in f32, rounded
+ * once.
  */
 #ifndef HEM_TESTS_RANK_COLL_REFERENCE_H
 #define HEM_TESTS_RANK_COLL_REFERENCE_H
@@ -28,7 +29,7 @@ typedef struct coll_case {
     int size;
 } coll_case;
 
-/** A run of elements of a buffer: where, whose (-1: combined from all), and which block of theirs. */
+/** A run of elements of a buffer: where, whose (-1: combined from all), which block of theirs. */
 typedef struct coll_piece {
     size_t at;
     int source;

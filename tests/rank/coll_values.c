@@ -178,7 +178,6 @@ static void make_user(uint64_t dice, unsigned char *out) {
 
 static void make_value(const coll_case *c, uint64_t dice, unsigned char *out) {
     size_t size = hem_dtype_size(c->dtype);
-    uint64_t word = dice;
 
     if (is_located(c->op)) {
         make_pair(c->dtype, dice, out);
@@ -191,8 +190,8 @@ static void make_value(const coll_case *c, uint64_t dice, unsigned char *out) {
         put_number(c->dtype, random_real(c->op, c->dtype, dice), out);
     } else {
         /* Odd factors: products of others would soon be 0 in all bits. */
-        word |= c->op == HEM_PROD || is_logical(c->op);
-        memcpy(out, &word, size);
+        dice |= c->op == HEM_PROD || is_logical(c->op);
+        memcpy(out, &dice, size);
     }
 }
 
@@ -221,18 +220,9 @@ void coll_generate(const coll_case *c, int rank, int block, size_t first, size_t
 /* Combining. */
 
 static uint64_t combine_bits(hem_reduction op, uint64_t a, uint64_t b) {
-    switch (op) {
-    case HEM_SUM:
-        return a + b;
-    case HEM_PROD:
-        return a * b;
-    case HEM_BAND:
-        return a & b;
-    case HEM_BOR:
-        return a | b;
-    default:
-        return a ^ b;
-    }
+    if (op == HEM_SUM || op == HEM_PROD)
+        return op == HEM_SUM ? a + b : a * b;
+    return op == HEM_BAND ? a & b : op == HEM_BOR ? a | b : a ^ b;
 }
 
 static bool truth(hem_dtype dtype, const void *at) {

@@ -1,7 +1,7 @@
 /*
  * Operations in every state: idle, running and done. Waiting with a limit leaves an operation
- * running; freeing one in flight fails its collective on all ranks and nothing else; handles outlive
- * their world.
+ * running; freeing one in flight fails its collective on all ranks and nothing else; handles
+ * outlive their world.
  *
  * hem-test: ranks=1,2,3,5 modes=processes,threads timeout=60
  */
