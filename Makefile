@@ -51,11 +51,12 @@ asan:
 	$(call build,build-asan)
 	$(CTEST) --test-dir build-asan -LE '^source$$'
 
+# What runs in a single thread has nothing for it to find.
 tsan:
 	dev/setup test
 	$(call configure,tsan)
 	$(call build,build-tsan)
-	$(FIXED_MAP) $(CTEST) --test-dir build-tsan -L '^(unit|sim|threads)$$'
+	$(FIXED_MAP) $(CTEST) --test-dir build-tsan -L '^(unit|sim|threads)$$' -LE '^single$$'
 
 models:
 	models/check

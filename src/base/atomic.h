@@ -105,6 +105,15 @@ static inline void hemi_pause(void) {
 #endif
 }
 
+/** Ask for a line that will be written soon, so that the store does not wait for it. */
+static inline void hemi_prefetch_write(const void *line) {
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 /** Cache line size that layouts in shared memory assume. */
 #define HEMI_LINE 64
 

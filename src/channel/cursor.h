@@ -68,6 +68,7 @@ typedef struct hemi_tx {
     uint64_t slot_head;        /**< of those, known to be free again */
     uint64_t byte_tail;
     uint64_t byte_head;
+    uint32_t tag; /**< of the message that is being sent */
 } hemi_tx;
 
 /** The receiver's own state. */
@@ -149,7 +150,7 @@ static inline uint64_t hemi_tx_post(hemi_tx *tx, uint32_t kind, uint32_t length,
     hemi_slot *slot = hemi_tx_slot(tx);
     uint64_t number = ++tx->slot_tail;
     hemi_track_step(&tx->track);
-    slot->kind = kind | HEMI_SLOT_LANES;
+    slot->kind = kind | HEMI_SLOT_LANES | tx->tag << HEMI_SLOT_TAG;
     slot->length = length;
     slot->bytes = bytes;
     /* Pairs with the acquire in hemi_rx_ready. */
@@ -256,7 +257,8 @@ static inline const hemi_slot *hemi_rx_slot(const hemi_rx *rx) {
 
 /** A copy of a slot's header: what is checked is what is used. */
 typedef struct hemi_header {
-    uint32_t kind;
+    uint32_t kind; /**< with the lanes, without the tag */
+    uint32_t tag;
     uint32_t length;
     uint64_t bytes;
     union {
@@ -269,7 +271,9 @@ typedef struct hemi_header {
 static inline void hemi_rx_header(const hemi_rx *rx, hemi_header *header_p) {
     const hemi_slot *slot = hemi_rx_slot(rx);
     /* Through atomics, so that a peer that writes meanwhile cannot make it be read twice. */
-    header_p->kind = hemi_load32_relaxed(&slot->kind);
+    uint32_t kind = hemi_load32_relaxed(&slot->kind);
+    header_p->kind = kind & ((1u << HEMI_SLOT_TAG) - 1);
+    header_p->tag = kind >> HEMI_SLOT_TAG;
     header_p->length = hemi_load32_relaxed(&slot->length);
     header_p->bytes = hemi_load64_relaxed(&slot->bytes);
     const uint64_t *words = (const uint64_t *)(const void *)slot->payload;

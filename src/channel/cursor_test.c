@@ -224,7 +224,8 @@ static const lie lies[] = {
     {"inline, two lengths", false, KIND(HEMI_SLOT_MESSAGE), 8, 9, {0}, false},
     {"no lanes", false, HEMI_SLOT_MESSAGE, 8, 8, {0}, false},
     {"two lanes", false, HEMI_SLOT_MESSAGE | 2 << 8, 8, 8, {0}, false},
-    {"high bits", false, KIND(HEMI_SLOT_MESSAGE) | 1u << 31, 8, 8, {0}, false},
+    {"lane bits", false, KIND(HEMI_SLOT_MESSAGE) | 1u << 15, 8, 8, {0}, false},
+    {"tagged", false, KIND(HEMI_SLOT_MESSAGE) | 7u << HEMI_SLOT_TAG, 8, 8, {0}, true},
     {"kind 0", false, KIND(0), 8, 8, {0}, false},
     {"kind too large", false, KIND(HEMI_SLOT_KINDS), 8, 8, {0}, false},
     {"chunk without a message", false, KIND(HEMI_SLOT_CHUNK), 64, 64, {AT, 0, 64}, false},
@@ -284,7 +285,7 @@ static void a_lie_is_found(void **state) {
     }
     /* In the middle of a ring, what is good must not reach around its end. */
     p.rx.track.ring_at = 4096;
-    hemi_header around = {KIND(HEMI_SLOT_BULK), 4160, 9000, {{AT, 0, 4160}}};
+    hemi_header around = {KIND(HEMI_SLOT_BULK), 0, 4160, 9000, {{AT, 0, 4160}}};
     assert_non_null(hemi_rx_check_first(&p.rx, &around));
     around.length = 4096;
     assert_null(hemi_rx_check_first(&p.rx, &around));

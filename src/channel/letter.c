@@ -219,6 +219,7 @@ void hemi_letter_fill(hemi_letter *letter, hem_world *world, uint32_t call, bool
     letter->room = bytes;
     letter->moved = 0;
     letter->peer = peer;
+    letter->tag = 0;
     letter->channel = channel;
     letter->sends = sends;
     letter->ending = HEM_OK;

@@ -25,6 +25,7 @@ typedef struct hemi_letter {
     size_t moved;        /**< of the message, so far */
     uint32_t peer;
     uint32_t channel;
+    uint32_t tag; /**< of the library's own messages: see HEMI_SLOT_TAG */
     bool sends;
     hem_status ending; /**< how it will end once the peer has let go of its buffer */
 } hemi_letter;

@@ -81,10 +81,34 @@ static uint64_t begin_bulk(hemi_lane *lane, hemi_letter *letter, const hemi_head
     return take_chunk(lane, letter, h);
 }
 
+/* Throw a message away that nobody expects any more, and stop its sender if it is still at it. */
+static uint64_t skip(hemi_lane *lane, const hemi_header *h) {
+    hemi_receiving *rx = &lane->rx;
+    uint32_t kind = h->kind & 0xff;
+    rx->number = rx->cursor.slot_head + 1;
+    rx->total = h->bytes;
+    rx->moved = 0;
+    if (kind != HEMI_SLOT_MESSAGE && !hemi_rx_withdrawn(&rx->cursor, rx->number))
+        hemi_rx_say(&rx->cursor, rx->number, HEMI_VERDICT_RANGE, 0);
+    if (kind == HEMI_SLOT_BULK) {
+        rx->phase = HEMI_RX_BULK;
+        rx->discard = true;
+        return take_chunk(lane, NULL, h);
+    }
+    hemi_rx_credit(&rx->cursor);
+    hemi_lane_wake(lane);
+    return HEMI_LINE;
+}
+
 static uint64_t begin(hemi_lane *lane, hemi_letter *letter, const hemi_header *h) {
     const char *wrong = hemi_rx_check_first(&lane->rx.cursor, h);
     if (wrong != NULL)
         return hemi_recv_break(lane, wrong);
+    int16_t ahead = (int16_t)(uint16_t)(h->tag - letter->tag);
+    if (__builtin_expect(ahead < 0, 0))
+        return skip(lane, h);
+    if (__builtin_expect(ahead > 0, 0))
+        return 0; /* the sender is ahead, as this letter's collective failed: it will be cancelled */
     switch (h->kind & 0xff) {
     case HEMI_SLOT_MESSAGE:
         return take_inline(lane, letter, h);

@@ -237,6 +237,7 @@ uint64_t hemi_send_step(hemi_lane *lane) {
         return hemi_send_break(lane, "before");
     switch (tx->phase) {
     case HEMI_TX_IDLE:
+        tx->cursor.tag = letter->tag;
         return begin(lane, letter);
     case HEMI_TX_BULK:
         return send_chunk(lane, letter);

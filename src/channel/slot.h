@@ -49,9 +49,16 @@ typedef struct hemi_offer {
 /** In `kind`: messages are not striped over several lanes yet. */
 #define HEMI_SLOT_LANES (1u << 8)
 
+/**
+ * In `kind`, above: which collective of the library a message belongs to, modulo 2^16; 0 for the
+ * caller's messages. A receiver throws away what is older than it expects: a collective that failed
+ * left it behind.
+ */
+#define HEMI_SLOT_TAG 16
+
 typedef struct hemi_slot {
     uint64_t stamp;
-    uint32_t kind;   /**< enum hemi_slot_kind | lanes << 8 */
+    uint32_t kind;   /**< enum hemi_slot_kind | lanes << 8 | tag << 16 */
     uint32_t length; /**< bytes that this slot brings */
     uint64_t bytes;  /**< of the whole message; of ABORT: those that had gone before it */
     uint8_t payload[HEMI_SLOT_BYTES];

@@ -67,7 +67,7 @@ static hem_status refuse(hem_world *world, const hem_coll *coll, hem_status why,
         c.job.kind = coll->kind;
     c.op.call = HEMI_CALL_COLL + (uint32_t)c.job.kind;
     if (status == HEM_OK)
-        status = run(world, &c, NULL, timeout_ns);
+        (void)run(world, &c, NULL, timeout_ns);
     hemi_collective_clear(&c);
     return hemi_fail(why, "%s", sentence);
 }
@@ -334,8 +334,11 @@ static hem_status make_sparse(hem_world *world, hemi_collective *c, const hem_pa
     hemi_job job = {
         .kind = HEMI_KIND_SPARSE, .rank = world->rank, .size = world->size, .element = 1};
     c->op.call = HEMI_CALL_SPARSE;
+    hemi_sparse_call call = {parcels, count, result_p};
+    c->call = &call;
     hem_status status = hemi_collective_make(world, &job, c);
-    return status == HEM_OK ? hemi_sparse_make(c, parcels, count, result_p) : status;
+    c->call = NULL;
+    return status;
 }
 
 hem_status hem_sparse(hem_world *world, const hem_parcel *parcels, size_t count,

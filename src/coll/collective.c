@@ -105,19 +105,29 @@ hem_status hemi_collective_find(const hemi_collective *c, uint64_t k, uint32_t r
     return HEM_OK;
 }
 
-hem_status hemi_collective_copy(const hemi_collective *c, const hemi_found *found, size_t offset,
+/* Read another process. One that is gone will be known to be dead soon: then the wait ends. */
+static hem_status pull_from(hemi_collective *c, const hemi_found *found, size_t offset, void *to,
+                            size_t n) {
+    hem_status status = hemi_context_pull(c->context, found->rank, found->address + offset, to, n);
+    if (__builtin_expect(status != HEM_ERR_PEER, 1))
+        return status;
+    c->lost = found->rank + 1;
+    return HEMI_AGAIN;
+}
+
+hem_status hemi_collective_copy(hemi_collective *c, const hemi_found *found, size_t offset,
                                 void *to, size_t n) {
     if (n == 0)
         return HEM_OK;
     if (found->data == NULL)
-        return hemi_context_pull(c->context, found->rank, found->address + offset, to, n);
+        return pull_from(c, found, offset, to, n);
     if (found->data + offset != to)
         memcpy(to, found->data + offset, n);
     return HEM_OK;
 }
 
 /* The bytes themselves, brought into scratch if they are in another process. */
-static hem_status see(const hemi_collective *c, const hemi_found *found, size_t offset, size_t n,
+static hem_status see(hemi_collective *c, const hemi_found *found, size_t offset, size_t n,
                       const void **source_p) {
     hemi_context *context = c->context;
     if (found->data != NULL) {
@@ -126,7 +136,7 @@ static hem_status see(const hemi_collective *c, const hemi_found *found, size_t 
     }
     unsigned char *scratch = context->scratch + found->rank * context->scratch_bytes;
     *source_p = scratch;
-    return hemi_context_pull(context, found->rank, found->address + offset, scratch, n);
+    return pull_from(c, found, offset, scratch, n);
 }
 
 hem_status hemi_collective_combine(hemi_collective *c, const hemi_found *found,
@@ -147,16 +157,6 @@ hem_status hemi_collective_combine(hemi_collective *c, const hemi_found *found,
                         bytes / job->element);
     }
     return status;
-}
-
-hem_status hemi_collective_use_channels(hemi_collective *c) {
-    if (c->context->channels_broken)
-        return hemi_fail(HEM_ERR_REVOKED,
-                         "%s: messages of a collective that failed in this world are in the way; "
-                         "make a new one by hem_world_split or hem_world_shrink",
-                         hemi_call_name(c->op.call));
-    c->mailed = true;
-    return HEM_OK;
 }
 
 /* Checking what everybody calls. */
@@ -354,7 +354,6 @@ static void end(hemi_collective *c, hem_status status) {
         if (c->method->stop != NULL)
             c->method->stop(c);
         hemi_fail(status, "%s", sentence); /* what was cancelled is not the reason */
-        c->context->channels_broken |= c->mailed;
     }
     if (c->span != NULL) {
         has_posted(c);
@@ -463,6 +462,8 @@ static uint32_t find_dead(const hemi_collective *c) {
     const hemi_context *context = c->context;
     const hem_world *world = context->world;
     uint64_t step = hemi_step_number(c->number, c->next_pull);
+    if (c->lost != 0 && !hemi_world_may_come(world, c->lost - 1))
+        return c->lost - 1;
     for (uint32_t r = 0; r < context->size; r++) {
         if (hemi_world_may_come(world, r))
             continue;
@@ -519,7 +520,7 @@ static void start(struct hem_op *op) {
     c->next_pull = 0;
     c->next_rank = 0;
     c->settled = false;
-    c->mailed = false;
+    c->lost = 0;
     c->task.deadline_ns = UINT64_MAX;
     if (c->timeout_ns > 0)
         c->task.deadline_ns = platform->now(platform->ctx) + (uint64_t)c->timeout_ns;

@@ -64,9 +64,9 @@ typedef struct hemi_collective {
     uint64_t next_post;
     uint64_t next_pull;
     uint32_t next_rank; /**< the first whose post of step `next_pull` has not been seen */
+    uint32_t lost; /**< a rank, plus 1, whose process was gone when its memory was to be read */
     bool checks;
     bool refused;  /**< this rank's arguments are no good: it only says so to the others */
-    bool mailed;   /**< it has begun to send messages */
     bool closes;   /**< a closing step follows */
     bool laid_out; /**< what follows is decided; after the peers are known */
     bool pulls;    /**< buffers are read in place always, private ones too, and so in one piece */
@@ -75,7 +75,8 @@ typedef struct hemi_collective {
     size_t width;  /**< bytes of a block in one step: the algorithm's */
     size_t stride; /**< from block to block in a stage: the algorithm's */
     int64_t timeout_ns; /**< of hem_coll: 0 is none */
-    void *state;        /**< the algorithm's */
+    const void *call; /**< what the caller said, while it is being made, if not all is in the job */
+    void *state;      /**< the algorithm's */
     /** The algorithm's too; the last member, as it need not be cleared. */
     unsigned char room[HEMI_COLLECTIVE_ROOM] __attribute__((aligned(16)));
 } hemi_collective;
@@ -161,8 +162,8 @@ typedef struct hemi_found {
 hem_status hemi_collective_find(const hemi_collective *c, uint64_t k, uint32_t rank, size_t bytes,
                                 size_t whole, hemi_found *found_p);
 
-/** Copy `n` bytes from `offset` of it. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_SYSTEM. */
-hem_status hemi_collective_copy(const hemi_collective *c, const hemi_found *found, size_t offset,
+/** Copy `n` bytes from `offset` of it. @return HEM_OK, HEM_ERR_SYSTEM; HEMI_AGAIN: try later. */
+hem_status hemi_collective_copy(hemi_collective *c, const hemi_found *found, size_t offset,
                                 void *to, size_t n);
 
 /** What this rank itself would have posted, without looking at the board. */
@@ -181,10 +182,6 @@ hem_status hemi_collective_combine(hemi_collective *c, const hemi_found *found,
 static inline bool hemi_collective_has_pulled(const hemi_collective *c, uint64_t k) {
     return c->next_pull > k + (c->checks ? 1 : 0);
 }
-
-/** Before the first message. @return HEM_OK; HEM_ERR_REVOKED if a collective that sent messages has
- *  failed in this world, so that what it left behind is in the way. */
-hem_status hemi_collective_use_channels(hemi_collective *c);
 
 extern const hemi_method hemi_direct_barrier;
 extern const hemi_method hemi_direct_broadcast;

@@ -19,6 +19,7 @@ static void context_free(void *arg) {
         }
     free(context->hubs);
     free(context->scratch);
+    free(context->kept);
     free(context);
 }
 
@@ -188,10 +189,22 @@ hem_status hemi_context_connect(hemi_context *context) {
     return HEM_OK;
 }
 
+unsigned char *hemi_context_borrow(hemi_context *context, size_t bytes) {
+    if (context->kept_used)
+        return NULL;
+    if (context->kept_bytes < bytes) {
+        free(context->kept);
+        context->kept = malloc(bytes);
+        context->kept_bytes = context->kept != NULL ? bytes : 0;
+    }
+    context->kept_used = context->kept != NULL;
+    return context->kept;
+}
+
 hem_status hemi_context_scratch(hemi_context *context) {
     if (context->scratch != NULL)
         return HEM_OK;
-    size_t each = SCRATCH_BYTES / context->size / 4096 * 4096;
+    size_t each = (size_t)SCRATCH_BYTES / context->size / 4096 * 4096;
     each = each < HEMI_SCRATCH_LEAST ? HEMI_SCRATCH_LEAST
            : each > SCRATCH_MOST     ? SCRATCH_MOST
                                      : each;

@@ -49,7 +49,9 @@ typedef struct hemi_context {
     bool pulls;             /**< all ranks can read each other's private memory */
     unsigned char *scratch; /**< one piece of scratch_bytes per rank, for what was read so */
     size_t scratch_bytes;
-    bool channels_broken; /**< a collective that sends messages has failed */
+    unsigned char *kept; /**< see hemi_context_borrow */
+    size_t kept_bytes;
+    bool kept_used;
 } hemi_context;
 
 /** The context of a world; makes it, and this rank's hub, on first use. Under the lock. */
@@ -88,6 +90,12 @@ uint32_t hemi_context_slowest(const hemi_context *context, uint64_t step);
 /** Read private memory of another process. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_SYSTEM. */
 hem_status hemi_context_pull(const hemi_context *context, uint32_t rank, uint64_t address, void *to,
                              size_t n);
+
+/**
+ * Memory for one collective at a time, which is kept for the next one. NULL: it is in use, or there is
+ * none. Under the lock.
+ */
+unsigned char *hemi_context_borrow(hemi_context *context, size_t bytes);
 
 /** Have scratch. @return HEM_OK, HEM_ERR_MEMORY. */
 hem_status hemi_context_scratch(hemi_context *context);

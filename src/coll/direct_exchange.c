@@ -6,7 +6,8 @@
 
 typedef struct exchange {
     hemi_parcels parcels;
-    unsigned char *copy; /* of what is sent as messages, where it is also received into */
+    unsigned char *copy; /* of what is sent, where it is also received into */
+    size_t copy_bytes;
 } exchange;
 
 /* A block of the caller's buffers. */
@@ -54,8 +55,35 @@ static block incoming(const hemi_job *job, uint32_t from) {
     return all_of(NULL, 0, false);
 }
 
+/* How far the buffer goes that this rank sends from. */
+static size_t buffer_bytes(const hemi_job *job) {
+    size_t most = 0;
+    for (uint32_t r = 0; r < job->size; r++) {
+        block b = outgoing(job, r);
+        size_t end = b.bytes == 0 ? 0 : (size_t)(b.data - job->send) + b.bytes;
+        if (end > most)
+            most = end;
+    }
+    return most;
+}
+
+/* Once the peers are known: how what does not fit goes; in place, from a copy. */
 static uint64_t lay_out(hemi_collective *c) {
-    (void)c;
+    exchange *e = c->state;
+    const hemi_job *job = &c->job;
+    bool in_place = (const unsigned char *)job->recv == job->send;
+    if (hemi_parcels_fit(c, &e->parcels))
+        return 2;
+    size_t bytes = buffer_bytes(job);
+    if (in_place) {
+        e->copy = malloc(bytes);
+        if (e->copy == NULL) {
+            hemi_fail(HEM_ERR_MEMORY, "no memory for an exchange in place");
+            return 0;
+        }
+    }
+    e->copy_bytes = bytes;
+    hemi_parcels_choose(c, &e->parcels, in_place ? e->copy : job->send, bytes);
     return 2;
 }
 
@@ -65,16 +93,10 @@ static hem_status prepare(hemi_collective *c) {
         return hemi_fail(HEM_ERR_MEMORY, "no memory for an exchange");
     c->state = e;
     hem_status status = hemi_parcels_make(c, &e->parcels);
-    for (uint32_t r = 0; status == HEM_OK && r < c->job.size; r++)
-        e->parcels.bytes[r] = outgoing(&c->job, r).bytes;
-    if (status != HEM_OK)
-        return status;
-    hemi_parcels_count(c, &e->parcels);
-    bool in_place = (const unsigned char *)c->job.recv == c->job.send;
-    if (in_place && !e->parcels.fits) {
-        e->copy = malloc(e->parcels.total);
-        if (e->copy == NULL)
-            status = hemi_fail(HEM_ERR_MEMORY, "no memory for an exchange in place");
+    for (uint32_t r = 0; status == HEM_OK && r < c->job.size; r++) {
+        block b = outgoing(&c->job, r);
+        e->parcels.bytes[r] = b.bytes;
+        e->parcels.starts[r] = b.bytes == 0 ? 0 : (uint64_t)(b.data - c->job.send);
     }
     return status;
 }
@@ -108,7 +130,9 @@ static void post(hemi_collective *c, uint64_t k) {
         hemi_collective_refer(c, k, 0, 0);
         return;
     }
-    for (uint32_t r = 0; p->fits && r < c->job.size; r++) {
+    if (e->copy != NULL)
+        memcpy(e->copy, c->job.send, e->copy_bytes);
+    for (uint32_t r = 0; p->way == HEMI_PARCELS_POSTED && r < c->job.size; r++) {
         block b = outgoing(&c->job, r);
         if (r != c->job.rank && b.bytes > 0)
             memcpy(hemi_parcels_room(c, p, r), b.data, b.bytes);
@@ -116,54 +140,50 @@ static void post(hemi_collective *c, uint64_t k) {
     hemi_parcels_post(c, p);
 }
 
-/* Take what came with the posts, and begin to receive the rest. */
+static hem_status expect(const hemi_collective *c, uint32_t from, uint64_t bytes, size_t room) {
+    if (bytes == room)
+        return HEM_OK;
+    return hemi_fail(HEM_ERR_MISMATCH, "%s: rank %u sends %llu bytes where rank %u expects %zu",
+                     hemi_call_name(c->op.call), from, (unsigned long long)bytes, c->job.rank,
+                     room);
+}
+
+/* Take what came with the posts or can be read, and begin to receive the rest. */
 static hem_status take(hemi_collective *c, hemi_parcels *p) {
     for (uint32_t r = 0; r < c->job.size; r++) {
         block in = incoming(&c->job, r);
         uint64_t bytes = p->bytes[r];
-        const unsigned char *data = outgoing(&c->job, r).data;
-        hem_status status = r == c->job.rank ? HEM_OK : hemi_parcels_look(c, r, &bytes, &data);
-        if (status == HEM_OK && bytes != in.bytes)
-            status = hemi_fail(
-                HEM_ERR_MISMATCH, "%s: rank %u sends %llu bytes where rank %u expects %zu",
-                hemi_call_name(c->op.call), r, (unsigned long long)bytes, c->job.rank, in.bytes);
+        hem_status status = r == c->job.rank ? HEM_OK : hemi_parcels_look(c, r, &bytes);
+        if (status == HEM_OK)
+            status = expect(c, r, bytes, in.bytes);
+        if (status == HEM_OK && r == c->job.rank && bytes > 0)
+            hemi_move(in.data, outgoing(&c->job, r).data, in.bytes);
+        else if (status == HEM_OK && bytes > 0)
+            status = hemi_parcels_get(c, p, r, in.data, bytes);
         if (status != HEM_OK)
             return status;
-        if (data != NULL)
-            hemi_move(in.data, data, in.bytes);
-        else if (in.bytes > 0)
-            hemi_mail_begin(&p->mail, c->context->world, false, r, in.data, in.bytes);
     }
     return HEM_OK;
 }
 
-/* What did not fit goes as messages; in place, from a copy. */
-static void send_rest(hemi_collective *c, exchange *e) {
-    unsigned char *copy = e->copy;
-    for (uint32_t r = 0; !e->parcels.fits && r < c->job.size; r++) {
-        block b = outgoing(&c->job, r);
-        if (r == c->job.rank || b.bytes == 0)
-            continue;
-        if (copy != NULL) {
-            memcpy(copy, b.data, b.bytes);
-            b.data = copy;
-            copy += b.bytes;
-        }
-        hemi_mail_begin(&e->parcels.mail, c->context->world, true, r, b.data, b.bytes);
-    }
+static void mail_out(hemi_collective *c, exchange *e) {
+    const unsigned char *from = e->copy != NULL ? e->copy : c->job.send;
+    const hemi_parcels *p = &e->parcels;
+    for (uint32_t r = 0; p->way == HEMI_PARCELS_MAILED && r < c->job.size; r++)
+        if (r != c->job.rank && p->bytes[r] > 0)
+            hemi_mail_begin(&e->parcels.mail, c, true, r,
+                            (unsigned char *)(uintptr_t)from + p->starts[r], p->bytes[r]);
 }
 
 static hem_status pull(hemi_collective *c, uint64_t k) {
     exchange *e = c->state;
     if (k == 1)
         return HEM_OK;
-    bool all_fit = hemi_parcels_all_fit(c, &e->parcels);
-    hem_status status = all_fit ? HEM_OK : hemi_collective_use_channels(c);
-    if (status != HEM_OK)
-        return status;
-    send_rest(c, e); /* first, since in place it is copied before anything comes */
-    status = take(c, &e->parcels);
-    return status == HEM_OK && all_fit ? HEMI_ENOUGH : status;
+    bool all_posted = hemi_parcels_all_posted(c, &e->parcels);
+    if (e->parcels.mail.count == 0)
+        mail_out(c, e);
+    hem_status status = take(c, &e->parcels);
+    return status == HEM_OK && all_posted ? HEMI_ENOUGH : status;
 }
 
 static void stop(hemi_collective *c) {

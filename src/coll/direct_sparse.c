@@ -16,18 +16,17 @@ typedef struct sparse {
     const hem_parcel *list;
     size_t count;
     hem_sparse_result *result_p;
-    unsigned char *packed; /* what is sent as messages, if it does not fit */
+    unsigned char *packed; /* what is sent, if it does not fit */
+    bool borrowed;         /* from the context */
     unsigned char *block;  /* all that comes */
     uint64_t *starts;      /* of each rank's packet in it, and its end */
+    uint64_t few[HEMI_SOURCES_FEW + 1];
 } sparse;
+
+_Static_assert(sizeof(sparse) <= HEMI_COLLECTIVE_ROOM, "it lies in the operation");
 
 static bool fits(const hemi_job *job, uint64_t stage_bytes) {
     return job->kind == HEMI_KIND_SPARSE && hemi_parcels_can(job, stage_bytes);
-}
-
-static uint64_t lay_out(hemi_collective *c) {
-    (void)c;
-    return 2;
 }
 
 static uint64_t padded(uint64_t bytes) {
@@ -50,30 +49,27 @@ static hem_status check_list(const hem_parcel *list, size_t count, uint32_t size
     return HEM_OK;
 }
 
-hem_status hemi_sparse_make(hemi_collective *c, const hem_parcel *list, size_t count,
-                            hem_sparse_result *result_p) {
+static hem_status prepare(hemi_collective *c) {
+    const hemi_sparse_call *call = c->call;
+    const hem_parcel *list = call->parcels;
+    size_t count = call->count;
     hem_status status = check_list(list, count, c->job.size);
-    sparse *s = status == HEM_OK ? calloc(1, sizeof *s) : NULL;
-    if (s == NULL)
-        return status != HEM_OK ? status : hemi_fail(HEM_ERR_MEMORY, "no memory for hem_sparse");
+    if (status != HEM_OK)
+        return status;
+    sparse *s = (sparse *)(void *)c->room;
+    memset(s, 0, sizeof *s);
     c->state = s;
     s->list = list;
     s->count = count;
-    s->result_p = result_p;
-    s->starts = calloc((size_t)c->job.size + 1, sizeof *s->starts);
+    s->result_p = call->result_p;
+    s->starts = s->few;
+    if (c->job.size > HEMI_SOURCES_FEW)
+        s->starts = calloc((size_t)c->job.size + 1, sizeof *s->starts);
     if (s->starts == NULL)
         return hemi_fail(HEM_ERR_MEMORY, "no memory for hem_sparse");
     status = hemi_parcels_make(c, &s->parcels);
     for (size_t i = 0; status == HEM_OK && i < count; i++)
         s->parcels.bytes[list[i].peer] += UNIT + padded(list[i].bytes);
-    if (status == HEM_OK)
-        hemi_parcels_count(c, &s->parcels);
-    if (status == HEM_OK && !s->parcels.fits) {
-        s->packed = malloc(s->parcels.total);
-        if (s->packed == NULL)
-            status = hemi_fail(HEM_ERR_MEMORY, "hem_sparse: no memory for %llu bytes of messages",
-                               (unsigned long long)s->parcels.total);
-    }
     return status;
 }
 
@@ -82,11 +78,40 @@ static void release(hemi_collective *c) {
     if (s == NULL)
         return;
     hemi_parcels_free(&s->parcels);
-    free(s->starts);
-    free(s->packed);
+    if (s->starts != s->few)
+        free(s->starts);
+    if (!s->borrowed) {
+        free(s->packed);
+    } else if (c->op.world != NULL) { /* else the context is gone, too */
+        hemi_engine_lock(c->op.world);
+        c->context->kept_used = false;
+        hemi_engine_unlock(c->op.world);
+    }
     free(s->block);
-    free(s);
     c->state = NULL;
+}
+
+/* What does not fit is packed once, in memory that the context keeps for the next time. */
+static uint64_t lay_out(hemi_collective *c) {
+    sparse *s = c->state;
+    if (hemi_parcels_fit(c, &s->parcels))
+        return 2;
+    s->packed = hemi_context_borrow(c->context, s->parcels.total);
+    s->borrowed = s->packed != NULL;
+    if (!s->borrowed)
+        s->packed = malloc(s->parcels.total);
+    if (s->packed == NULL) {
+        hemi_fail(HEM_ERR_MEMORY, "hem_sparse: no memory for %llu bytes of messages",
+                  (unsigned long long)s->parcels.total);
+        return 0;
+    }
+    uint64_t start = 0;
+    for (uint32_t r = 0; r < c->job.size; r++) {
+        s->parcels.starts[r] = start;
+        start += r == c->job.rank ? 0 : s->parcels.bytes[r];
+    }
+    hemi_parcels_choose(c, &s->parcels, s->packed, s->parcels.total);
+    return 2;
 }
 
 /* The packet for one rank. */
@@ -112,14 +137,17 @@ static hem_status ready(hemi_collective *c, uint64_t k) {
 
 static void post(hemi_collective *c, uint64_t k) {
     const sparse *s = c->state;
+    const hemi_parcels *p = &s->parcels;
     if (k == 1) {
         hemi_collective_refer(c, k, 0, 0);
         return;
     }
-    for (uint32_t r = 0; s->parcels.fits && r < c->job.size; r++)
-        if (r != c->job.rank && s->parcels.bytes[r] > 0)
-            pack(s, r, hemi_parcels_room(c, &s->parcels, r));
-    hemi_parcels_post(c, &s->parcels);
+    for (uint32_t r = 0; r < c->job.size; r++)
+        if (r != c->job.rank && p->bytes[r] > 0)
+            pack(s, r,
+                 p->way == HEMI_PARCELS_POSTED ? hemi_parcels_room(c, p, r)
+                                               : s->packed + p->starts[r]);
+    hemi_parcels_post(c, p);
 }
 
 /* Read all tables: how much comes, and room for it. */
@@ -127,8 +155,7 @@ static hem_status make_room(hemi_collective *c, sparse *s) {
     uint64_t total = 0;
     for (uint32_t r = 0; r < c->job.size; r++) {
         uint64_t bytes = s->parcels.bytes[r];
-        const unsigned char *data = NULL;
-        hem_status status = r == c->job.rank ? HEM_OK : hemi_parcels_look(c, r, &bytes, &data);
+        hem_status status = r == c->job.rank ? HEM_OK : hemi_parcels_look(c, r, &bytes);
         if (status != HEM_OK)
             return status;
         if (bytes % UNIT != 0 || bytes > INT64_MAX - total)
@@ -137,7 +164,8 @@ static hem_status make_room(hemi_collective *c, sparse *s) {
         total += bytes;
     }
     s->starts[c->job.size] = total;
-    s->block = total > 0 ? malloc(total) : NULL;
+    if (total > 0 && s->block == NULL)
+        s->block = malloc(total);
     return s->block != NULL || total == 0
                ? HEM_OK
                : hemi_fail(HEM_ERR_MEMORY, "hem_sparse: no memory for %llu bytes that come",
@@ -145,37 +173,23 @@ static hem_status make_room(hemi_collective *c, sparse *s) {
 }
 
 static hem_status take(hemi_collective *c, sparse *s) {
-    for (uint32_t r = 0; r < c->job.size; r++) {
+    hem_status status = HEM_OK;
+    for (uint32_t r = 0; r < c->job.size && status == HEM_OK; r++) {
         uint64_t bytes = s->starts[r + 1] - s->starts[r];
         unsigned char *to = s->block + s->starts[r];
-        const unsigned char *data = NULL;
-        if (bytes == 0)
-            continue;
-        if (r == c->job.rank) {
+        if (bytes > 0 && r == c->job.rank)
             pack(s, r, to);
-            continue;
-        }
-        hem_status status = hemi_parcels_look(c, r, &bytes, &data);
-        if (status != HEM_OK)
-            return status;
-        if (data != NULL)
-            memcpy(to, data, bytes);
-        else
-            hemi_mail_begin(&s->parcels.mail, c->context->world, false, r, to, bytes);
+        else if (bytes > 0)
+            status = hemi_parcels_get(c, &s->parcels, r, to, bytes);
     }
-    return HEM_OK;
+    return status;
 }
 
-static void send_rest(hemi_collective *c, sparse *s) {
-    unsigned char *at = s->packed;
-    for (uint32_t r = 0; !s->parcels.fits && r < c->job.size; r++) {
-        uint64_t bytes = s->parcels.bytes[r];
-        if (r == c->job.rank || bytes == 0)
-            continue;
-        pack(s, r, at);
-        hemi_mail_begin(&s->parcels.mail, c->context->world, true, r, at, bytes);
-        at += bytes;
-    }
+static void mail_out(hemi_collective *c, sparse *s) {
+    const hemi_parcels *p = &s->parcels;
+    for (uint32_t r = 0; p->way == HEMI_PARCELS_MAILED && r < c->job.size; r++)
+        if (r != c->job.rank && p->bytes[r] > 0)
+            hemi_mail_begin(&s->parcels.mail, c, true, r, s->packed + p->starts[r], p->bytes[r]);
 }
 
 /* Walk over the packets; with `out`, fill in what they hold. Lengths come from peers. */
@@ -226,17 +240,15 @@ static hem_status pull(hemi_collective *c, uint64_t k) {
     sparse *s = c->state;
     if (k == 1)
         return finish(c, s);
-    bool all_fit = hemi_parcels_all_fit(c, &s->parcels);
-    hem_status status = all_fit ? HEM_OK : hemi_collective_use_channels(c);
-    if (status == HEM_OK)
-        status = make_room(c, s);
+    bool all_posted = hemi_parcels_all_posted(c, &s->parcels);
+    if (s->parcels.mail.count == 0)
+        mail_out(c, s);
+    hem_status status = make_room(c, s);
     if (status == HEM_OK)
         status = take(c, s);
-    if (status == HEM_OK)
-        send_rest(c, s);
-    if (status == HEM_OK && all_fit)
+    if (status == HEM_OK && all_posted)
         status = finish(c, s);
-    return status == HEM_OK && all_fit ? HEMI_ENOUGH : status;
+    return status == HEM_OK && all_posted ? HEMI_ENOUGH : status;
 }
 
 static void stop(hemi_collective *c) {
@@ -252,6 +264,7 @@ const hemi_method hemi_direct_sparse = {
     .post = post,
     .pull = pull,
     .uses_channels = true,
+    .prepare = prepare,
     .stop = stop,
     .release = release,
 };

@@ -2,25 +2,30 @@
 
 #include <stdlib.h>
 
-hem_status hemi_mail_make(hemi_mail *mail, uint32_t room) {
-    mail->letters = calloc(room, sizeof *mail->letters);
-    if (mail->letters == NULL)
-        return hemi_fail(HEM_ERR_MEMORY, "no memory for %u messages", room);
-    mail->room = room;
-    mail->count = 0;
-    return HEM_OK;
+static bool has_room(hemi_mail *mail, uint32_t size) {
+    if (mail->letters != NULL)
+        return true;
+    mail->room = 2 * size;
+    mail->letters = calloc(mail->room, sizeof *mail->letters);
+    mail->failed = mail->letters == NULL;
+    return !mail->failed;
 }
 
-void hemi_mail_begin(hemi_mail *mail, hem_world *world, bool sends, uint32_t peer, void *data,
-                     size_t bytes) {
+void hemi_mail_begin(hemi_mail *mail, const hemi_collective *c, bool sends, uint32_t peer,
+                     void *data, size_t bytes) {
+    if (!has_room(mail, c->job.size))
+        return;
     hemi_letter *letter = &mail->letters[mail->count++];
     memset(letter, 0, sizeof *letter);
-    hemi_letter_init(letter, world, sends, peer, HEMI_CHANNEL_OWN, data, bytes);
+    hemi_letter_init(letter, c->context->world, sends, peer, HEMI_CHANNEL_OWN, data, bytes);
+    letter->tag = hemi_mail_tag(c->number);
     hemi_op_begin(&letter->op);
 }
 
 hem_status hemi_mail_state(const hemi_mail *mail) {
     hem_status status = HEM_OK;
+    if (mail->failed)
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for %u messages", mail->room);
     for (uint32_t i = 0; i < mail->count; i++) {
         const hemi_letter *letter = &mail->letters[i];
         if (!hemi_op_is_done(&letter->op))

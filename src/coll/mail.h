@@ -5,18 +5,21 @@
 #include "channel/letter.h"
 #include "coll/collective.h"
 
+/** Letters of collective k carry this. */
+static inline uint32_t hemi_mail_tag(uint64_t k) {
+    return (uint32_t)(k & 0xffff);
+}
+
 typedef struct hemi_mail {
     hemi_letter *letters;
     uint32_t room;
     uint32_t count;
+    bool failed; /**< there was no memory for letters */
 } hemi_mail;
 
-/** Room for `room` letters. @return HEM_OK, HEM_ERR_MEMORY. */
-hem_status hemi_mail_make(hemi_mail *mail, uint32_t room);
-
-/** Begin one more. There is room. Under the lock. */
-void hemi_mail_begin(hemi_mail *mail, hem_world *world, bool sends, uint32_t peer, void *data,
-                     size_t bytes);
+/** Begin one more, of at most two per rank; the first one makes room. Under the lock. */
+void hemi_mail_begin(hemi_mail *mail, const hemi_collective *c, bool sends, uint32_t peer,
+                     void *data, size_t bytes);
 
 /** HEM_OK: all are done. HEMI_AGAIN, or how one failed. */
 hem_status hemi_mail_state(const hemi_mail *mail);

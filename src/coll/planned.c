@@ -2,6 +2,7 @@
  * A collective that runs a plan over channels, then a step over the board in which everybody says
  * that it has its result; so all agree on how it ended.
  */
+#include "coll/mail.h"
 #include "coll/select.h"
 #include "plan/executor.h"
 
@@ -55,10 +56,8 @@ static hem_status ready(hemi_collective *c, uint64_t k) {
     planned *p = c->state;
     (void)k;
     if (!p->begun) {
-        hem_status status = hemi_collective_use_channels(c);
-        if (status != HEM_OK)
-            return status;
         p->begun = true;
+        p->run.tag = hemi_mail_tag(c->number);
         hemi_run_start(&p->run);
     }
     if (p->status == HEMI_AGAIN)

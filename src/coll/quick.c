@@ -173,6 +173,9 @@ hem_status hemi_quick_run(hem_world *world, const hem_coll *coll, hemi_quick *qu
     if (status == HEM_OK)
         hemi_context_finish(context, quick_p->span, 1);
     hemi_engine_unlock(world);
+#ifndef HEMI_NO_PREFETCH
+    hemi_prefetch_write(hemi_context_post(context, context->rank, quick_p->step + (1ull << HEMI_STEP_BITS)));
+#endif
     return status;
 }
 

@@ -4,8 +4,11 @@
 
 #include "coll/parcels.h"
 
-/** Fill in a collective whose method is hemi_direct_sparse with its messages. */
-hem_status hemi_sparse_make(hemi_collective *c, const hem_parcel *list, size_t count,
-                            hem_sparse_result *result_p);
+/** What the caller says: `call` of the collective, while it is being made. */
+typedef struct hemi_sparse_call {
+    const hem_parcel *parcels;
+    size_t count;
+    hem_sparse_result *result_p;
+} hemi_sparse_call;
 
 #endif

@@ -17,6 +17,9 @@ void hemi_root_hold(hemi_root *root);
 /** Drop a reference; the last one stops the monitor and unmaps. */
 void hemi_root_drop(hemi_root *root);
 
+/** Stop the progress threads of all worlds of a rank that has ended. */
+void hemi_root_stop_workers(hemi_root *root);
+
 /** Free all worlds that a rank which has ended left open, with everything in them. */
 void hemi_root_bury(hemi_root *root);
 

@@ -209,11 +209,15 @@ static void orphan_children(hem_world *world, bool dead) {
     }
 }
 
+void hemi_root_stop_workers(hemi_root *root) {
+    for (hem_world *world = root->worlds; world != NULL; world = world->next)
+        hemi_worker_stop(world);
+}
+
 void hemi_root_bury(hemi_root *root) {
     while (root->worlds != NULL) {
         hem_world *world = root->worlds;
         world->keep_memory = true; /* survivors may still put into it */
-        hemi_worker_stop(world);
         orphan_children(world, true);
         hemi_world_free(world);
     }

@@ -65,19 +65,19 @@ struct hemi_worker;
 
 /** What is under way in a world: see core/engine.h. */
 typedef struct hemi_engine {
-    uint32_t lock; /**< guards everything here and all that tasks and operations hold */
-    uint32_t completed; /**< there are callbacks to call; read without the lock */
-    uint32_t listed;    /**< tasks in the list; read without the lock */
-    uint32_t timed;     /**< those with a time limit */
+    uint32_t lock;       /**< guards everything here and all that tasks and operations hold */
+    uint32_t completed;  /**< there are callbacks to call; read without the lock */
+    uint32_t listed;     /**< tasks in the list; read without the lock */
+    uint32_t timed;      /**< those with a time limit */
     uint32_t alarm_seen; /**< the alarm count up to which tasks have been told of deaths */
     uint32_t moves; /**< counted up by tasks that have moved something; read without the lock */
-    bool settling;      /**< a thread calls callbacks */
+    bool settling;  /**< a thread calls callbacks */
     struct hemi_task *tasks;
     struct hemi_task *cursor; /**< the next task of the pass that is going on */
     struct hem_op *callbacks; /**< completed and to be called back, oldest first */
     struct hem_op **callbacks_end;
-    uint64_t events; /**< completions since the last hem_world_event_read */
-    int event_fd;    /**< -1: nobody asked for one */
+    uint64_t events;            /**< completions since the last hem_world_event_read */
+    int event_fd;               /**< -1: nobody asked for one */
     struct hemi_worker *worker; /**< the progress thread, or NULL */
     struct hemi_hub *hub;       /**< NULL until channels or collectives are used: core/hub.h */
     void *lanes;                /**< of channel/, with `lanes_free` to free them */

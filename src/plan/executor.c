@@ -99,6 +99,7 @@ static void begin_messages(hemi_run *run, hemi_step_kind kind) {
         run->carried[run->begun++] = step;
         hemi_letter_init(letter, run->world, kind == HEMI_STEP_SEND, step->peer, run->channel,
                          address(run, step->at), step->bytes);
+        letter->tag = run->tag;
         hemi_op_begin(&letter->op);
     }
 }

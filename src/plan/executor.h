@@ -10,9 +10,9 @@
  * run one after the other, in the same order on all ranks: a run may be started when the one before
  * is done on this rank. (A peer may be in the next one already; its messages wait.)
  *
- * A run that fails leaves messages behind on the channel: those of peers that had not heard of it. The
- * channel is out of step from then on. Whoever serialises the runs, and knows that all ranks agree on
- * which one failed, can go on with another channel: hemi_run_use_channel.
+ * A run that fails leaves messages behind on the channel: those of peers that had not heard of it.
+ * Whoever serialises the runs gives each start a later `tag`, by which receivers know what is old and
+ * throw it away; or goes on with another channel: hemi_run_use_channel.
  *
  * A message that fails ends the run: a peer died, the world was revoked. But a death that this rank's
  * own messages do not depend on does not: others may wait for the dead and this rank for them. So
@@ -36,6 +36,7 @@ typedef struct hemi_run {
     const hemi_plan *plan;
     uint32_t channel;
     uint32_t state; /**< enum hemi_run_state; under the engine's lock */
+    uint32_t tag;   /**< of the messages; set before each start: see channel/slot.h */
     hem_status status;
     size_t round;    /**< that is going on */
     size_t begun;    /**< letters of this round */

@@ -108,19 +108,21 @@ static void started_early(hem_world *parent, size_t bytes) {
     hem_op *ops[6] = {NULL};
     bool done = true;
 
+    if (p.me != 0)
+        harness_barrier(p.window);
     for (size_t i = 0; i < 3 && p.me < 2; i++) {
         out[i] = chan_make(bytes);
         in[i] = chan_make(bytes);
         chan_load(&out[i], bytes, i, chan_tag(p.me, 1 - p.me, 1, i));
         chan_place(&in[i], bytes, i);
-        if (p.me == 1 && i == 0)
-            harness_sleep_ms(10);
         CHECK_OK(hem_send_start(p.world, 1 - p.me, 1, out[i].at, bytes, &ops[i]));
         CHECK_OK(hem_recv_start(p.world, 1 - p.me, 1, in[i].at, bytes, &ops[3 + i]));
         CHECK_OK(hem_op_test(ops[i], &done));
     }
-    if (p.me == 0)
+    if (p.me == 0) {
         CHECK_STATUS(hem_op_wait(ops[5], 0), HEM_ERR_TIMEOUT);
+        harness_barrier(p.window);
+    }
     CHECK_OK(hem_op_wait_all(ops, p.me < 2 ? 6 : 0, LIMIT));
     for (size_t i = 0; i < 3 && p.me < 2; i++) {
         CHECK_LOAD(&in[i], chan_tag(1 - p.me, p.me, 1, i));

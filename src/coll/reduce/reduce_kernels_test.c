@@ -1,5 +1,5 @@
 /*
- * hem-test: timeout=120
+ * hem-test: timeout=120 labels=single
  *
  * Every type with every operation, in every set of kernels that this processor has, against the
  * naive reference: the same bits. So the sets agree among each other, too.

@@ -55,6 +55,9 @@ static void *rank_thread(void *arg) {
         remember(t, status);
     else
         t->result = c->fn(world, c->arg);
+    /* A progress thread that is left running would go on for a rank that is said to be dead. */
+    if (root != NULL)
+        hemi_root_stop_workers(root);
     uint32_t refs = root != NULL ? hemi_load32_acquire(&root->refs) : 0;
     hemi_liveness_ended(&c->arena, c->platform, t->rank, left_cleanly(t, refs) ? 0 : CODE_UNCLOSED);
     if (root != NULL) {
