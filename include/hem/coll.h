@@ -12,8 +12,8 @@
  * on one world. Buffers are the library's from the start until the operation is done.
  *
  * `send` and `recv` may be the same address: then it works in place. They must not overlap
- * otherwise. Library memory (a window or hem_memory_alloc) is read by peers in place, without
- * staging.
+ * otherwise. Peers read library memory (a window or hem_memory_alloc) in place, and private memory,
+ * too, where the system lets them (process_vm_readv); otherwise it is staged.
  *
  * Either every rank has the result or every rank has an error: if one rank's time limit passes, or a
  * rank dies, the collective fails for all. The next collective of the world works again, unless
@@ -22,7 +22,8 @@
  * With HEM_CHECK=1 in the environment of all ranks, every collective first compares what the ranks
  * called and returns HEM_ERR_MISMATCH on every rank, saying who called what; the world works on.
  * Without it, ranks that disagree get HEM_ERR_MISMATCH or run into the time limit, and so may all
- * later collectives of the world. All calls are safe from any thread, if all ranks agree on the order.
+ * later collectives of the world; two reductions over as many bytes are not told apart. All calls are
+ * safe from any thread, if all ranks agree on the order.
  */
 #ifndef HEM_COLL_H
 #define HEM_COLL_H

@@ -126,6 +126,38 @@ static void trouble(hemi_task *task, uint64_t now_ns) {
         hemi_engine_unlist(lane->world, task);
 }
 
+bool hemi_lane_likes_single(const hemi_lane *lane) {
+    const hemi_receiving *rx = &lane->rx;
+    uint32_t copy = lane->world->root->settings.copy;
+    if (copy != HEMI_COPY_AUTO || lane->no_single || hemi_lane_same_process(lane))
+        return copy == HEMI_COPY_SINGLE && !lane->no_single;
+    bool faster = rx->rates[HEMI_WAY_SINGLE] == 0 ||
+                  (rx->rates[HEMI_WAY_STAGED] != 0 &&
+                   rx->rates[HEMI_WAY_SINGLE] > rx->rates[HEMI_WAY_STAGED]);
+    /* Two in a row, as the sender hears of the first one's wish only afterwards. */
+    return faster != (rx->tries % HEMI_MEASURED_TRIES >= HEMI_MEASURED_TRIES - 2);
+}
+
+void hemi_lane_measure(hemi_lane *lane, uint64_t bytes) {
+    const hemi_platform *platform = lane->world->root->platform;
+    bool wanted = bytes >= HEMI_MEASURED_MIN && lane->world->root->settings.copy == HEMI_COPY_AUTO;
+    lane->rx.began_ns = wanted ? platform->now(platform->ctx) : 0;
+}
+
+void hemi_lane_measured(hemi_lane *lane, enum hemi_way way) {
+    const hemi_platform *platform = lane->world->root->platform;
+    hemi_receiving *rx = &lane->rx;
+    if (rx->began_ns == 0)
+        return;
+    uint64_t took = platform->now(platform->ctx) - rx->began_ns + 1;
+    uint64_t rate = rx->total * 1000 / took + 1;
+    rate = rate > UINT32_MAX / 2 ? UINT32_MAX / 2 : rate;
+    uint32_t *mean = &rx->rates[way];
+    *mean = *mean == 0 ? (uint32_t)rate : (uint32_t)((3 * (uint64_t)*mean + rate) / 4);
+    rx->began_ns = 0;
+    rx->tries++;
+}
+
 static void free_table(void *lanes) {
     hemi_lane_table *table = lanes;
     for (uint32_t r = 0; r < table->size; r++)

@@ -65,11 +65,14 @@ typedef struct hemi_receiving {
     uint32_t busy; /**< a thread polls for the next slot by itself; released without the lock */
     bool discard;  /**< the message under way belongs to nobody */
     bool broken;
-    bool remote;     /**< the source is an address of another process */
-    bool slow;       /**< the last piece that was pulled was slow: see offer.c */
-    uint32_t far;    /**< offers still to be taken in another way than by pulling */
-    uint64_t number; /**< of the slot that began the message under way */
-    uint64_t total;  /**< its length */
+    bool remote;       /**< the source is an address of another process */
+    bool slow;         /**< the last piece that was pulled was slow: see offer.c */
+    uint32_t rates[2]; /**< bytes per microsecond of messages staged, and read from the sender */
+    uint32_t tries;    /**< messages that were measured */
+    uint64_t began_ns; /**< of the message under way, if it is measured; else 0 */
+    uint32_t far;      /**< offers still to be taken in another way than by pulling */
+    uint64_t number;   /**< of the slot that began the message under way */
+    uint64_t total;    /**< its length */
     uint64_t moved;
     uint64_t source; /**< where it is pulled from */
 } hemi_receiving;
@@ -134,6 +137,23 @@ static inline bool hemi_lane_is_library(const hemi_root *root, const void *data,
     return offset < root->arena.total_bytes &&
            hemi_arena_in_part(&root->arena, root->rank, offset, bytes);
 }
+
+/** Messages at least this long are measured, to see which way is faster. */
+#define HEMI_MEASURED_MIN 32768
+/** The slower way is tried again after so many of them. */
+#define HEMI_MEASURED_TRIES 64
+
+enum hemi_way {
+    HEMI_WAY_STAGED = 0,
+    HEMI_WAY_SINGLE
+};
+
+/** Whether messages from the peer's private memory are to be read from there in one copy. */
+bool hemi_lane_likes_single(const hemi_lane *lane);
+
+/** A message of the peer that went this way begins, and is done. */
+void hemi_lane_measure(hemi_lane *lane, uint64_t bytes);
+void hemi_lane_measured(hemi_lane *lane, enum hemi_way way);
 
 /** Whether the peer's private addresses mean something here. */
 static inline bool hemi_lane_same_process(const hemi_lane *lane) {

@@ -186,6 +186,7 @@ static void too_small_a_buffer_fails_both(void **state) {
 
 /* From private into library memory: once the receiver is known to like it, the data is pushed. */
 static int push(rank *r) {
+    r->world->root->settings.copy = HEMI_COPY_STAGED; /* what is not pushed */
     for (unsigned i = 0; i < 4; i++) {
         if (r->me == 0) {
             fill(r->data, BIG, i);

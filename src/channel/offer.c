@@ -64,9 +64,10 @@ static uint64_t choose(hemi_lane *lane, hemi_letter *letter, const hemi_offer *o
         rx->phase = HEMI_RX_PUSH;
         hemi_rx_say(&rx->cursor, rx->number, HEMI_VERDICT_PUSH,
                     (uint64_t)(letter->data - root->arena.base));
-    } else if (rx->remote ? root->settings.copy == HEMI_COPY_SINGLE && !lane->no_single
-                          : !is_far(rx)) {
+    } else if (rx->remote ? hemi_lane_likes_single(lane) : !is_far(rx)) {
         rx->phase = HEMI_RX_PULL;
+        if (rx->remote)
+            hemi_lane_measure(lane, rx->total);
     } else {
         hemi_rx_say(&rx->cursor, rx->number, HEMI_VERDICT_STAGE, 0);
         hemi_store64_relaxed(&rx->cursor.mine->likes, 0);
@@ -190,6 +191,8 @@ uint64_t hemi_offer_pull(hemi_lane *lane) {
         copy_piece(lane, letter->data + rx->moved, rx->source + rx->moved, bytes);
     lane->no_single = lane->no_single || !good;
     rx->moved += good ? bytes : 0;
+    if (good && rx->remote && rx->moved == rx->total)
+        hemi_lane_measured(lane, HEMI_WAY_SINGLE);
     if (!good || rx->moved == rx->total)
         return end_pull(lane, letter, good ? HEMI_VERDICT_DONE : HEMI_VERDICT_STAGE);
     hemi_rx_pull_end(&rx->cursor);

@@ -46,6 +46,7 @@ static uint64_t take_chunk(hemi_lane *lane, hemi_letter *letter, const hemi_head
     hemi_lane_wake(lane);
     if (!last)
         return h->length + 1u;
+    hemi_lane_measured(lane, HEMI_WAY_STAGED);
     rx->phase = HEMI_RX_IDLE;
     rx->discard = false;
     if (letter != NULL) {
@@ -70,11 +71,13 @@ static uint64_t begin_bulk(hemi_lane *lane, hemi_letter *letter, const hemi_head
     rx->total = h->bytes;
     rx->moved = 0;
     rx->phase = HEMI_RX_BULK;
+    hemi_lane_measure(lane, h->bytes);
     if (h->bytes > letter->room) {
         refuse(lane, letter);
         letter = NULL;
     } else if (h->bytes >= HEMI_OFFER_MIN) {
-        uint64_t likes = hemi_lane_is_library(lane->world->root, letter->data, letter->room);
+        uint64_t likes = hemi_lane_is_library(lane->world->root, letter->data, letter->room) ||
+                         (h->bytes >= HEMI_MEASURED_MIN && hemi_lane_likes_single(lane));
         if (likes != hemi_load64_relaxed(&rx->cursor.mine->likes))
             hemi_store64_relaxed(&rx->cursor.mine->likes, likes);
     }

@@ -60,6 +60,10 @@ typedef struct hemi_post {
     uint8_t payload[HEMI_POST_INLINE];
 } __attribute__((aligned(HEMI_LINE))) hemi_post;
 
+/** Posts are so many lines apart: processors fetch lines in pairs, and would fetch the next post away
+ *  from its owner, who is about to write it. */
+#define HEMI_POST_STRIDE 2
+
 _Static_assert(sizeof(hemi_post) == HEMI_LINE, "a post is one cache line");
 
 /** Owner: publish. `where` and the data that it names are written before. */

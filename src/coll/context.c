@@ -87,6 +87,14 @@ static bool is_milestone(const hemi_span *span) {
     return span->steps > 1 || span->number % half == 0;
 }
 
+void hemi_context_pass(hemi_context *context) {
+    context->done = hemi_step_over(context->collectives);
+    /* Pairs with the acquires in hemi_context_slowest and hemi_context_may_post. */
+    hemi_store64_release(&hemi_context_head(context, context->rank)->done, context->done);
+    if (context->collectives % (HEMI_BOARD / 2) == 0)
+        hemi_context_wake(context);
+}
+
 void hemi_context_finish(hemi_context *context, hemi_span *span, uint64_t count) {
     bool wake = false;
     span->finished += count;

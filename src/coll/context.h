@@ -66,6 +66,9 @@ hemi_span *hemi_context_take(hemi_context *context, uint64_t steps, bool uses_ch
 /** `count` more steps of the span are finished: publish what can be. */
 void hemi_context_finish(hemi_context *context, hemi_span *span, uint64_t count);
 
+/** The newest collective, the only one under way and of one step, is over: as taking and finishing. */
+void hemi_context_pass(hemi_context *context);
+
 /** Whether all collectives before this one have posted all their steps; NULL: before the next one.
  *  Lines are taken in order: an older collective never waits for a line that a newer one holds. */
 bool hemi_context_may_begin(const hemi_context *context, const hemi_span *span);
@@ -110,7 +113,7 @@ static inline hemi_hub_head *hemi_context_head(const hemi_context *context, uint
 static inline hemi_post *hemi_context_post(const hemi_context *context, uint32_t rank,
                                            uint64_t step) {
     return (hemi_post *)(void *)(context->hubs[rank] + context->board) +
-           hemi_step_line(step) % HEMI_BOARD;
+           HEMI_POST_STRIDE * (hemi_step_line(step) % HEMI_BOARD);
 }
 
 /** This rank's stage of a step. */

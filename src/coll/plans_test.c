@@ -46,7 +46,7 @@ static void run_trial(const hemi_algorithm *algorithm, uint32_t size, size_t cou
     trial t = {.algorithm = algorithm, .size = size, .in_place = in_place};
     unsigned char *inputs[MOST];
     unsigned char *outputs[MOST];
-    t.random = size * 1000003 + count * 31 + root;
+    t.random = size * 1000003ull + count * 31 + root;
     make_trial(&t, count, root, f);
     build(&t, count);
     for (uint32_t r = 0; r < size; r++) {
@@ -177,16 +177,17 @@ static void no_byte_moves_more_often_than_it_must(void **state) {
     (void)state;
     const size_t n = 840 * sizeof(matrix);
     for (uint32_t p = 2; p < 8; p++) {
+        size_t others = p - 1;
         const hemi_algorithm *ring = hemi_algorithm_find("ring", HEM_ALLREDUCE);
         const hemi_algorithm *pairs = hemi_algorithm_find("pairwise", HEM_ALLREDUCE);
         const hemi_algorithm *tree = hemi_algorithm_find("tree", HEM_REDUCE);
         const hemi_algorithm *down = hemi_algorithm_find("tree", HEM_BROADCAST);
         const hemi_algorithm *scatter = hemi_algorithm_find("pairwise", HEM_REDUCE_SCATTER);
-        assert_int_equal(bytes_sent(ring, p, 840), 2 * (p - 1) * n);
-        assert_int_equal(bytes_sent(pairs, p, 840), 2 * (p - 1) * n);
-        assert_int_equal(bytes_sent(tree, p, 840), (p - 1) * n);
-        assert_int_equal(bytes_sent(down, p, 840), (p - 1) * n);
-        assert_int_equal(bytes_sent(scatter, p, 840), (p - 1) * p * n);
+        assert_int_equal(bytes_sent(ring, p, 840), 2 * others * n);
+        assert_int_equal(bytes_sent(pairs, p, 840), 2 * others * n);
+        assert_int_equal(bytes_sent(tree, p, 840), others * n);
+        assert_int_equal(bytes_sent(down, p, 840), others * n);
+        assert_int_equal(bytes_sent(scatter, p, 840), others * p * n);
     }
 }
 

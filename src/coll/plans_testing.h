@@ -12,7 +12,7 @@
 
 #define MOST 17
 /* Bytes before and behind each buffer that nobody may touch. */
-#define EDGE 64
+#define EDGE ((size_t)64)
 
 /* What is combined. */
 typedef enum flavour {
@@ -26,8 +26,8 @@ typedef struct matrix {
 
 static inline matrix product(matrix a, matrix b) {
     matrix c;
-    for (int i = 0; i < 2; i++)
-        for (int k = 0; k < 2; k++)
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < 2; k++)
             c.m[2 * i + k] = a.m[2 * i] * b.m[k] + a.m[2 * i + 1] * b.m[2 + k];
     return c;
 }

@@ -3,6 +3,8 @@
 #include "coll/settle.h"
 
 #define RANKS_MAX HEMI_SOURCES_FEW
+/* How often to look for the others before an operation is made. */
+#define POLLS 200
 
 /* One collective of this kind: how many bytes a rank posts, and how many of them are one block. */
 typedef struct shape {
@@ -71,14 +73,7 @@ static inline bool find_reducer(hemi_context *context, const hem_coll *coll) {
 
 static inline bool is_ready(const hemi_context *context) {
     return context != NULL && context->known == context->size && context->size <= RANKS_MAX &&
-           context->plain && context->pool != NULL;
-}
-
-static void begin(hemi_context *context, hemi_quick *q) {
-    q->context = context;
-    q->span = hemi_context_take(context, 1, false);
-    q->span->posted = true;
-    q->step = hemi_step_number(q->span->number, 0);
+           context->plain;
 }
 
 /* Copy up to 40 bytes. */
@@ -142,40 +137,60 @@ static hem_status pull(const hemi_quick *q, const hem_coll *coll, const shape *s
     return HEM_OK;
 }
 
-hem_status hemi_quick_run(hem_world *world, const hem_coll *coll, hemi_quick *quick_p) {
-    hemi_context *context = world->engine.coll;
-    shape s;
-    if (!is_ready(context) || !find_shape(coll, context, &s))
-        return HEMI_ENOUGH;
-    hemi_engine_lock(world);
-    if ((combines(coll) && !find_reducer(context, coll)) || context->pool == NULL ||
-        !hemi_context_may_begin(context, NULL) ||
-        !hemi_context_may_post(context, hemi_step_number(context->collectives + 1, 0))) {
-        hemi_engine_unlock(world);
-        return HEMI_ENOUGH;
-    }
-    begin(context, quick_p);
-    post(quick_p, coll, &s);
-    hemi_engine_unlock(world);
-    uint32_t next = 0;
-    for (uint32_t i = world->root->spin; !has_all(quick_p, coll, &s, &next); i--) {
-        if (i == 0 || hemi_load32_relaxed(&world->engine.listed) != 0)
-            return HEMI_AGAIN;
-        hemi_pause();
-    }
-    if (__builtin_expect(world->root->fence, 0))
+/* All that it takes is there: use it, unless somebody has doubts, which the long way settles. */
+static inline bool conclude(const hemi_quick *q, const hem_coll *coll, const shape *s) {
+    hemi_context *context = q->context;
+    if (__builtin_expect(context->world->root->fence, 0))
         hemi_fence_seq_cst(); /* between the post and the look at the verdict */
+    else
+        hemi_compiler_barrier();
+    hemi_verdict verdict = hemi_settle_read(context, context->collectives);
+    if (__builtin_expect(verdict.doubted || verdict.status != HEMI_AGAIN, 0) ||
+        pull(q, coll, s) != HEM_OK)
+        return false;
+    hemi_context_pass(context);
+    return true;
+}
+
+/* The lock is held all the while: nothing else is under way, and it does not take long. */
+static hem_status run_locked(hem_world *world, const hem_coll *coll, const shape *s,
+                             hemi_quick *q) {
+    hemi_context *context = q->context;
+    if (context->spans != NULL || context->pool == NULL ||
+        hemi_load32_relaxed(&world->engine.listed) != 0 ||
+        (combines(coll) && !find_reducer(context, coll)))
+        return HEMI_ENOUGH;
+    q->step = hemi_step_number(context->collectives + 1, 0);
+    if (!hemi_context_may_post(context, q->step))
+        return HEMI_ENOUGH;
+    context->collectives++;
+    post(q, coll, s);
+    uint32_t next = 0;
+    uint32_t polls = world->root->spin < POLLS ? world->root->spin : POLLS;
+    bool all = has_all(q, coll, s, &next);
+    for (; !all && polls > 0; polls--) {
+        hemi_pause();
+        all = has_all(q, coll, s, &next);
+    }
+    if (__builtin_expect(all && conclude(q, coll, s), 1))
+        return HEM_OK;
+    context->collectives--;
+    q->span = hemi_context_take(context, 1, false);
+    q->span->posted = true;
+    return HEMI_AGAIN;
+}
+
+hem_status hemi_quick_run(hem_world *world, const hem_coll *coll, hemi_quick *quick_p) {
+    shape s;
+    quick_p->context = world->engine.coll;
+    if (!is_ready(quick_p->context) || !find_shape(coll, quick_p->context, &s))
+        return HEMI_ENOUGH;
     hemi_engine_lock(world);
-    hemi_verdict verdict = hemi_settle_read(context, quick_p->span->number);
-    hem_status status = HEMI_AGAIN; /* somebody has doubts: the long way settles it */
-    if (__builtin_expect(!verdict.doubted && verdict.status == HEMI_AGAIN, 1))
-        status = pull(quick_p, coll, &s) == HEM_OK ? HEM_OK : HEMI_AGAIN;
-    if (status == HEM_OK)
-        hemi_context_finish(context, quick_p->span, 1);
+    hem_status status = run_locked(world, coll, &s, quick_p);
     hemi_engine_unlock(world);
-#ifndef HEMI_NO_PREFETCH
-    hemi_prefetch_write(hemi_context_post(context, context->rank, quick_p->step + (1ull << HEMI_STEP_BITS)));
-#endif
+    /* Its own next line, for the next time. */
+    hemi_prefetch_write(hemi_context_post(quick_p->context, quick_p->context->rank,
+                                          quick_p->step + (1ull << HEMI_STEP_BITS)));
     return status;
 }
 

@@ -14,7 +14,7 @@ static uint64_t to_pages(uint64_t bytes) {
 
 /* Head and board lie before the stages, in whole pages. */
 static uint64_t front_bytes(void) {
-    return to_pages(sizeof(hemi_hub_head)) + to_pages(HEMI_BOARD * HEMI_LINE);
+    return to_pages(sizeof(hemi_hub_head)) + to_pages((uint64_t)HEMI_BOARD * HEMI_LINE);
 }
 
 static uint64_t lane_bytes(uint32_t slots, uint64_t ring) {

@@ -164,7 +164,7 @@ static hem_status read_settings(hemi_settings *settings) {
         status = hemi_fail(HEM_ERR_ARG, "HEM_ALGORITHM is longer than %zu characters",
                            sizeof settings->algorithm - 1);
     if (status == HEM_OK && algorithm != NULL)
-        strcpy(settings->algorithm, algorithm);
+        memcpy(settings->algorithm, algorithm, strlen(algorithm) + 1);
     settings->slots = (uint32_t)slots;
     settings->check = check != 0;
     return status;

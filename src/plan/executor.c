@@ -36,7 +36,7 @@ static hem_status allocate(hemi_run *run) {
     size_t scratch = (plan->rooms[HEMI_SCRATCH] + ALIGN - 1) / ALIGN * ALIGN;
     run->letter_room = most_messages(plan);
     run->letters = calloc(run->letter_room + 1, sizeof *run->letters);
-    run->carried = calloc(run->letter_room + 1, sizeof *run->carried);
+    run->carried = calloc(run->letter_room + 1, sizeof(hemi_step *));
     run->sources = calloc(plan->source_count + 1, sizeof *run->sources);
     run->spaces[HEMI_SCRATCH] = aligned_alloc(ALIGN, scratch + ALIGN);
     if (run->letters == NULL || run->carried == NULL || run->sources == NULL ||

@@ -166,17 +166,20 @@ static void run_row(struct rank *r, const cover_row *row, uint64_t number) {
         harness_same(r->world, r->hash);
 }
 
+/* With a sanitizer, many ranks run a third of the rows, others with each seed. */
 static uint64_t run_cover(struct rank *r) {
+    uint64_t every = harness_sanitized() && r->size > 4 ? 3 : 1;
     cover *c = malloc(sizeof *c);
     cover_row row;
     uint64_t number = 0;
 
     CHECK(c != NULL);
     cover_begin(c, FACTORS, levels, allows, r->seed);
-    while (cover_next(c, &row))
-        run_row(r, &row, number++);
+    for (; cover_next(c, &row); number++)
+        if (number % every == 0)
+            run_row(r, &row, number);
     free(c);
-    return number;
+    return number / every;
 }
 
 static bool row_allowed(const cover_row *row) {
