@@ -18,7 +18,7 @@ static const hemi_env_entry table[] = {
     {"HEM_CHANNEL_SLOTS", "32", "short messages that can wait between two ranks on one channel"},
     {"HEM_CHANNEL_BYTES", "1M", "staging for longer messages between two ranks on one channel"},
     {"HEM_CHANNEL_COPY", "auto",
-     "how long messages go between processes: staged, single (process_vm_readv) or auto"},
+     "how private memory goes between processes: staged, single (process_vm_readv) or auto"},
     {"HEM_COLL_BYTES", "64K", "staging for one step of a collective; a rank has 16 of them"},
     {"HEM_CHECK", "0", "1: collectives first compare what the ranks called"},
     {"HEM_ALGORITHM", "by size and ranks",

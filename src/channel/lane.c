@@ -116,6 +116,9 @@ static void trouble(hemi_task *task, uint64_t now_ns) {
     if (lane->peer == lane->world->rank && !revoked)
         return; /* closing: hemi_engine_close cancels what is left */
     fail_queue(lane, &lane->tx.queue, revoked, dead);
+    /* A thread that has claimed it may leave messages behind for those who wait; it wakes us then. */
+    if (!revoked && hemi_load32_acquire(&lane->rx.busy) != 0)
+        return;
     fail_queue(lane, &lane->rx.queue, revoked, dead);
     if (dead) {
         lane->tx.due = 0;

@@ -196,7 +196,7 @@ static void where(struct hem_op *op, hemi_flight_note *note) {
         note->word = lane->open ? &tx->theirs->slots : NULL;
         note->wanted =
             tx->slot_tail + 1 > tx->track.slot_count ? tx->slot_tail + 1 - tx->track.slot_count : 0;
-    } else {
+    } else if (hemi_load32_acquire(&lane->rx.busy) == 0) { /* else its thread moves the cursor */
         note->word = &hemi_rx_slot(&lane->rx.cursor)->stamp;
         note->wanted = lane->rx.cursor.slot_head + 1;
     }
