@@ -106,7 +106,7 @@ static void fill_wanted(bench *b, size_t n, size_t count) {
     size_t e = b->reducer.element;
 
     for (size_t i = 0; i < count; i++) {
-        element elements[MOST_SOURCES];
+        element elements[MOST_SOURCES] = {{{0}}};
         for (size_t s = 0; s < n; s++)
             memcpy(elements[s].bytes, b->sources[s] + i * e, e);
         element result = reference(b->dtype, b->op, elements, n);
