@@ -100,8 +100,8 @@ typedef struct hem_coll {
     const size_t *displs;
     const size_t *send_counts;
     const size_t *send_displs;
-    /** With HEM_USER: the function, its argument, and the size of an element; `dtype` is not used.
-     *  Movements, too, may give an element size instead of a dtype. */
+    /** With HEM_USER: the function, its argument, and the size of an element, at most 64 KiB; `dtype`
+     *  is not used. Movements, too, may give an element size, any one, instead of a dtype. */
     hem_reduce_fn user;
     void *user_arg;
     size_t element;
