@@ -19,7 +19,7 @@ hem_status hemi_parcels_make(const hemi_collective *c, hemi_parcels *p) {
     if (p->bytes == NULL)
         return hemi_fail(HEM_ERR_MEMORY, "no memory for a table of %u ranks", size);
     p->starts = p->bytes + size;
-    memset(p->bytes, 0, 2 * size * sizeof *p->bytes);
+    memset(p->bytes, 0, 2 * (size_t)size * sizeof *p->bytes);
     return HEM_OK;
 }
 
@@ -65,7 +65,7 @@ void hemi_parcels_post(const hemi_collective *c, const hemi_parcels *p) {
     unsigned char *room = hemi_collective_room(c, 0, bytes);
     uint64_t head[HEAD] = {(uint64_t)p->way, p->base};
     memcpy(room, head, sizeof head);
-    memcpy(room + sizeof head, p->bytes, 2 * c->job.size * sizeof *p->bytes);
+    memcpy(room + sizeof head, p->bytes, 2 * (size_t)c->job.size * sizeof *p->bytes);
     hemi_collective_publish(c, 0, bytes);
 }
 
