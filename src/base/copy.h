@@ -45,4 +45,15 @@ static inline void hemi_copy_short(void *to, const void *from, size_t n) {
     }
 }
 
+/** Copy 0 to 40 bytes: what a cache line holds beside three words. */
+static inline void hemi_copy_line(void *to, const void *from, size_t n) {
+    if (n <= 32) {
+        if (n != 0)
+            hemi_copy_short(to, from, n);
+        return;
+    }
+    memcpy(to, from, 32);
+    memcpy((unsigned char *)to + n - 8, (const unsigned char *)from + n - 8, 8);
+}
+
 #endif

@@ -110,17 +110,6 @@ static inline uint64_t hemi_round_line(uint64_t bytes) {
     return (bytes + HEMI_LINE - 1) & ~(uint64_t)(HEMI_LINE - 1);
 }
 
-/** Copy 0 to HEMI_SLOT_BYTES bytes. */
-static inline void hemi_copy_slot(void *to, const void *from, size_t n) {
-    if (n <= 32) {
-        if (n != 0)
-            hemi_copy_short(to, from, n);
-        return;
-    }
-    memcpy(to, from, 32);
-    memcpy((unsigned char *)to + n - 8, (const unsigned char *)from + n - 8, 8);
-}
-
 /* Sending. */
 
 /** Look what the receiver has given back. False: what it says cannot be. */
@@ -160,7 +149,7 @@ static inline uint64_t hemi_tx_post(hemi_tx *tx, uint32_t kind, uint32_t length,
 
 /** Send a whole message inline. There is a slot, and `bytes` is at most HEMI_SLOT_BYTES. */
 static inline void hemi_tx_inline(hemi_tx *tx, const void *data, size_t bytes) {
-    hemi_copy_slot(hemi_tx_slot(tx)->payload, data, bytes);
+    hemi_copy_line(hemi_tx_slot(tx)->payload, data, bytes);
     hemi_tx_post(tx, HEMI_SLOT_MESSAGE, (uint32_t)bytes, bytes);
 }
 

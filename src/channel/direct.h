@@ -52,7 +52,7 @@ static inline bool hemi_direct_take(hemi_lane *lane, void *data, size_t room, si
         return hemi_direct_take_chunk(lane, data, room, bytes_p);
     if (length > HEMI_SLOT_BYTES || length > room || hemi_load64_relaxed(&slot->bytes) != length)
         return false;
-    hemi_copy_slot(data, slot->payload, length);
+    hemi_copy_line(data, slot->payload, length);
     hemi_rx_credit(rx);
     *bytes_p = length;
     return true;

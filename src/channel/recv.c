@@ -27,7 +27,7 @@ hem_status hemi_recv_withdrawn(const hemi_letter *letter) {
 static uint64_t take_inline(hemi_lane *lane, hemi_letter *letter, const hemi_header *h) {
     bool fits = h->length <= letter->room;
     if (fits)
-        hemi_copy_slot(letter->data, hemi_rx_slot(&lane->rx.cursor)->payload, h->length);
+        hemi_copy_line(letter->data, hemi_rx_slot(&lane->rx.cursor)->payload, h->length);
     letter->op.bytes = h->length;
     hemi_rx_credit(&lane->rx.cursor);
     hemi_lane_wake(lane);

@@ -16,13 +16,12 @@
 typedef struct claim {
     uint8_t kind;
     uint8_t op;
-    uint16_t element;
+    uint16_t dtype;
     uint32_t root;
     uint64_t count;
     uint64_t counts; /* a hash */
-    uint32_t dtype;
-    uint32_t steps; /* of the algorithm */
-    uint64_t pad;
+    uint64_t steps;  /* of the algorithm */
+    uint64_t element;
 } claim;
 
 _Static_assert(sizeof(claim) == HEMI_POST_INLINE, "a claim fits into a post");
@@ -176,12 +175,12 @@ static claim my_claim(const hemi_collective *c) {
     claim mine = {
         .kind = (uint8_t)job->kind,
         .op = c->refused ? REFUSED : (uint8_t)job->op,
-        .element = (uint16_t)job->element,
+        .element = job->element,
         .root = job->root,
         .count = equal ? job->count : 0,
         .counts = hash_counts(job),
-        .dtype = (uint32_t)job->dtype,
-        .steps = (uint32_t)c->body,
+        .dtype = (uint16_t)job->dtype,
+        .steps = c->body,
     };
     return mine;
 }
@@ -200,9 +199,9 @@ static void describe(const claim *a, char *text, size_t size) {
         snprintf(text, size, "%s with bad arguments", hemi_call_name(HEMI_CALL_COLL + a->kind));
         return;
     }
-    snprintf(text, size, "%s(%llu of %s, %u bytes each, %s, root %u)",
+    snprintf(text, size, "%s(%llu of %s, %llu bytes each, %s, root %u)",
              hemi_call_name(HEMI_CALL_COLL + a->kind), (unsigned long long)a->count,
-             hemi_dtype_name((hem_dtype)a->dtype), a->element,
+             hemi_dtype_name((hem_dtype)a->dtype), (unsigned long long)a->element,
              a->op == 0 ? "no operation" : hemi_reduction_name((hem_reduction)a->op), a->root);
 }
 

@@ -1,29 +1,13 @@
 #include "coll/job.h"
 #include "base/status.h"
+#include "core/flight.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {
-    [HEM_BARRIER] = "hem_sync",
-    [HEM_BROADCAST] = "hem_broadcast",
-    [HEM_REDUCE] = "hem_reduce",
-    [HEM_ALLREDUCE] = "hem_allreduce",
-    [HEM_ALLGATHER] = "hem_allgather",
-    [HEM_ALLGATHERV] = "hem_allgatherv",
-    [HEM_REDUCE_SCATTER] = "hem_reduce_scatter",
-    [HEM_REDUCE_SCATTERV] = "hem_reduce_scatterv",
-    [HEM_GATHER] = "hem_gather",
-    [HEM_GATHERV] = "hem_gatherv",
-    [HEM_SCATTER] = "hem_scatter",
-    [HEM_SCATTERV] = "hem_scatterv",
-    [HEM_ALLTOALL] = "hem_alltoall",
-    [HEM_ALLTOALLV] = "hem_alltoallv",
-};
-
 static const char *name_of(hem_coll_kind kind) {
-    return names[kind];
+    return hemi_call_name(HEMI_CALL_COLL + (uint32_t)kind);
 }
 
 static bool combines(hem_coll_kind kind) {

@@ -14,18 +14,9 @@ typedef struct shape {
     bool root_only; /* the root's post is all that is needed */
 } shape;
 
-/* The bytes of an element, for those types that are worth it; 0 for the others. */
-static inline size_t element_of(hem_dtype dtype) {
-    static const uint8_t sizes[] = {[HEM_BYTE] = 1, [HEM_I8] = 1,  [HEM_I16] = 2,   [HEM_I32] = 4,
-                                    [HEM_I64] = 8,  [HEM_U8] = 1,  [HEM_U16] = 2,   [HEM_U32] = 4,
-                                    [HEM_U64] = 8,  [HEM_F16] = 2, [HEM_BF16] = 2,  [HEM_F32] = 4,
-                                    [HEM_F64] = 8,  [HEM_C64] = 8, [HEM_C128] = 16, [HEM_BOOL] = 1};
-    return (unsigned)dtype < sizeof sizes ? sizes[(unsigned)dtype] : 0;
-}
-
 /* False: too long, or not for here. */
 static inline bool find_shape(const hem_coll *coll, const hemi_context *context, shape *s) {
-    s->element = element_of(coll->dtype);
+    s->element = hem_dtype_size(coll->dtype);
     s->root_only = false;
     if (coll->count > HEMI_POST_INLINE)
         return false;
@@ -76,23 +67,12 @@ static inline bool is_ready(const hemi_context *context) {
            context->plain;
 }
 
-/* Copy up to 40 bytes. */
-static inline void copy_post(void *to, const void *from, size_t n) {
-    if (n <= 32) {
-        if (n > 0)
-            hemi_copy_short(to, from, n);
-    } else {
-        hemi_copy_short(to, from, 32);
-        hemi_copy_short((unsigned char *)to + 32, (const unsigned char *)from + 32, n - 32);
-    }
-}
-
 static inline void post(const hemi_quick *q, const hem_coll *coll, const shape *s) {
     hemi_context *context = q->context;
     if (s->root_only && context->rank != (uint32_t)coll->root)
         return;
     hemi_post *line = hemi_context_post(context, context->rank, q->step);
-    copy_post(line->payload, s->root_only ? coll->recv : coll->send, s->posted);
+    hemi_copy_line(line->payload, s->root_only ? coll->recv : coll->send, s->posted);
     hemi_post_release(line, q->step, 0, s->posted);
     hemi_context_wake(context);
 }
@@ -128,9 +108,9 @@ static hem_status pull(const hemi_quick *q, const hem_coll *coll, const shape *s
             return fail_bytes(coll, r, said, s->posted);
         sources[r] = line->payload + mine;
         if (coll->kind == HEM_ALLGATHER || coll->kind == HEM_ALLTOALL)
-            copy_post(recv + r * s->block, sources[r], s->block);
+            hemi_copy_line(recv + r * s->block, sources[r], s->block);
         else if (s->root_only && r != context->rank)
-            copy_post(recv, sources[r], s->block);
+            hemi_copy_line(recv, sources[r], s->block);
     }
     if (combines(coll))
         hemi_reduce(&context->reducer, recv, sources, context->size, coll->count);
