@@ -1,230 +1,13 @@
+#include "coll/claim.h"
 #include "coll/quick.h"
 #include "coll/select.h"
 #include "coll/settle.h"
-#include "coll/sources.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 /* Posts are at most this many steps ahead of pulls, so that stages stay in the cache. */
 #define AHEAD 4
-
-/* As the operation of a claim: this rank cannot do what it called. */
-#define REFUSED 0xff
-
-/* What everybody says in the first step with HEM_CHECK. */
-typedef struct claim {
-    uint8_t kind;
-    uint8_t op;
-    uint16_t dtype;
-    uint32_t root;
-    uint64_t count;
-    uint64_t counts; /* a hash */
-    uint64_t steps;  /* of the algorithm */
-    uint64_t element;
-} claim;
-
-_Static_assert(sizeof(claim) == HEMI_POST_INLINE, "a claim fits into a post");
-
-void hemi_collective_refer(const hemi_collective *c, uint64_t k, uint64_t where, uint64_t bytes) {
-    hemi_post_release(hemi_collective_line(c, hemi_collective_step(c, k)),
-                      hemi_collective_step(c, k), where, bytes);
-    hemi_context_wake(c->context);
-}
-
-void hemi_collective_publish(const hemi_collective *c, uint64_t k, size_t bytes) {
-    uint64_t where = 0;
-    if (bytes > HEMI_POST_INLINE)
-        where = hemi_context_offset(
-            c->context, hemi_context_stage(c->context, hemi_collective_step(c, k)), bytes);
-    hemi_collective_refer(c, k, where, bytes);
-}
-
-void hemi_collective_cut(hemi_collective *c, size_t bytes, size_t most, size_t staged) {
-    c->closes = bytes >= HEMI_CLOSES_FROM;
-    /* What is combined comes through scratch, in whole elements. */
-    c->pulls = c->closes && c->context->pulls && c->job.element <= HEMI_SCRATCH_LEAST;
-    c->width = c->pulls ? most : staged;
-}
-
-hem_status hemi_collective_need_copy(hemi_collective *c, size_t bytes) {
-    if (!c->pulls || bytes == 0 || c->copy != NULL)
-        return HEM_OK;
-    c->copy = malloc(bytes);
-    return c->copy != NULL ? HEM_OK
-                           : hemi_fail(HEM_ERR_MEMORY, "%s: no memory for %zu bytes in place",
-                                       hemi_call_name(c->op.call), bytes);
-}
-
-uint64_t hemi_collective_place(const hemi_collective *c, const void *data, size_t bytes,
-                               uint64_t *flags_p) {
-    *flags_p = 0;
-    if (!c->closes || bytes <= HEMI_POST_INLINE)
-        return 0;
-    uint64_t where = hemi_context_offset(c->context, data, bytes);
-    if (where != 0 || !c->pulls)
-        return where;
-    *flags_p = HEMI_POST_PRIVATE;
-    return (uintptr_t)data;
-}
-
-void hemi_collective_post_data(const hemi_collective *c, uint64_t k, const void *data,
-                               size_t bytes) {
-    uint64_t flags = 0;
-    uint64_t where = hemi_collective_place(c, data, bytes, &flags);
-    if (where != 0) {
-        hemi_collective_refer(c, k, where, bytes | flags);
-        return;
-    }
-    if (bytes > 0)
-        memcpy(hemi_collective_room(c, k, bytes), data, bytes);
-    hemi_collective_publish(c, k, bytes);
-}
-
-hem_status hemi_collective_find(const hemi_collective *c, uint64_t k, uint32_t rank, size_t bytes,
-                                size_t whole, hemi_found *found_p) {
-    const hemi_arena *arena = &c->context->world->root->arena;
-    const hemi_post *post = hemi_context_post(c->context, rank, hemi_collective_step(c, k));
-    uint64_t where = hemi_load64_relaxed(&post->where);
-    uint64_t said = hemi_load64_relaxed(&post->bytes);
-    bool private = (said & HEMI_POST_PRIVATE) != 0;
-    bool is_whole = (said & HEMI_POST_WHOLE) != 0;
-    said &= ~(HEMI_POST_WHOLE | HEMI_POST_PRIVATE);
-    size_t wanted = is_whole ? whole : bytes;
-    bool inside =
-        private ? c->pulls : where <= arena->total_bytes && wanted <= arena->total_bytes - where;
-    if (said != wanted || (where == 0 && wanted > HEMI_POST_INLINE) || !inside)
-        return hemi_fail(HEM_ERR_MISMATCH, "%s: rank %u has %llu bytes where rank %u expects %zu",
-                         hemi_call_name(c->op.call), rank, (unsigned long long)said, c->job.rank,
-                         wanted);
-    found_p->rank = rank;
-    found_p->whole = is_whole;
-    found_p->address = where;
-    found_p->data = private ? NULL : where == 0 ? post->payload : arena->base + where;
-    return HEM_OK;
-}
-
-/* Read another process. One that is gone will be known to be dead soon: then the wait ends. */
-static hem_status pull_from(hemi_collective *c, const hemi_found *found, size_t offset, void *to,
-                            size_t n) {
-    hem_status status = hemi_context_pull(c->context, found->rank, found->address + offset, to, n);
-    if (__builtin_expect(status != HEM_ERR_PEER, 1))
-        return status;
-    c->lost = found->rank + 1;
-    return HEMI_AGAIN;
-}
-
-hem_status hemi_collective_copy(hemi_collective *c, const hemi_found *found, size_t offset,
-                                void *to, size_t n) {
-    if (n == 0)
-        return HEM_OK;
-    if (found->data == NULL)
-        return pull_from(c, found, offset, to, n);
-    if (found->data + offset != to)
-        memcpy(to, found->data + offset, n);
-    return HEM_OK;
-}
-
-/* The bytes themselves, brought into scratch if they are in another process. */
-static hem_status see(hemi_collective *c, const hemi_found *found, size_t offset, size_t n,
-                      const void **source_p) {
-    hemi_context *context = c->context;
-    if (found->data != NULL) {
-        *source_p = found->data + offset;
-        return HEM_OK;
-    }
-    unsigned char *scratch = context->scratch + found->rank * context->scratch_bytes;
-    *source_p = scratch;
-    return pull_from(c, found, offset, scratch, n);
-}
-
-hem_status hemi_collective_combine(hemi_collective *c, const hemi_found *found,
-                                   const size_t *offsets, void *out, size_t n) {
-    const hemi_job *job = &c->job;
-    const void **sources = hemi_sources(c);
-    bool private = false;
-    for (uint32_t r = 0; r < job->size; r++)
-    private = private || found[r].data == NULL;
-    hem_status status = private ? hemi_context_scratch(c->context) : HEM_OK;
-    size_t block = private ? c->context->scratch_bytes / job->element * job->element : n;
-    for (size_t at = 0; at < n && status == HEM_OK; at += block) {
-        size_t bytes = n - at < block ? n - at : block;
-        for (uint32_t r = 0; r < job->size && status == HEM_OK; r++)
-            status = see(c, &found[r], offsets[r] + at, bytes, &sources[r]);
-        if (status == HEM_OK)
-            hemi_reduce(&job->reducer, (unsigned char *)out + at, sources, job->size,
-                        bytes / job->element);
-    }
-    return status;
-}
-
-/* Checking what everybody calls. */
-
-static uint64_t hash_counts(const hemi_job *job) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    bool shared = job->kind == HEM_ALLGATHERV || job->kind == HEM_REDUCE_SCATTERV;
-    for (uint32_t r = 0; shared && r < job->size; r++)
-        hash = (hash ^ job->counts[r]) * 0x100000001b3u;
-    return hash;
-}
-
-static claim my_claim(const hemi_collective *c) {
-    const hemi_job *job = &c->job;
-    /* In the kinds with V it is each rank's own, or not used. */
-    bool equal = job->counts == NULL && job->kind != HEM_GATHERV && job->kind != HEM_SCATTERV;
-    claim mine = {
-        .kind = (uint8_t)job->kind,
-        .op = c->refused ? REFUSED : (uint8_t)job->op,
-        .element = job->element,
-        .root = job->root,
-        .count = equal ? job->count : 0,
-        .counts = hash_counts(job),
-        .dtype = (uint16_t)job->dtype,
-        .steps = c->body,
-    };
-    return mine;
-}
-
-static void post_claim(const hemi_collective *c) {
-    claim mine = my_claim(c);
-    uint64_t first = hemi_step_number(c->number, 0);
-    hemi_post *post = hemi_collective_line(c, first);
-    memcpy(post->payload, &mine, sizeof mine);
-    hemi_post_release(post, first, 0, sizeof mine);
-    hemi_context_wake(c->context);
-}
-
-static void describe(const claim *a, char *text, size_t size) {
-    if (a->op == REFUSED) {
-        snprintf(text, size, "%s with bad arguments", hemi_call_name(HEMI_CALL_COLL + a->kind));
-        return;
-    }
-    snprintf(text, size, "%s(%llu of %s, %llu bytes each, %s, root %u)",
-             hemi_call_name(HEMI_CALL_COLL + a->kind), (unsigned long long)a->count,
-             hemi_dtype_name((hem_dtype)a->dtype), (unsigned long long)a->element,
-             a->op == 0 ? "no operation" : hemi_reduction_name((hem_reduction)a->op), a->root);
-}
-
-static hem_status pull_claims(const hemi_collective *c) {
-    uint64_t step = hemi_step_number(c->number, 0);
-    claim first;
-    memcpy(&first, hemi_context_post(c->context, 0, step)->payload, sizeof first);
-    for (uint32_t r = 1; r < c->job.size; r++) {
-        claim other;
-        memcpy(&other, hemi_context_post(c->context, r, step)->payload, sizeof other);
-        if (memcmp(&first, &other, sizeof first) == 0)
-            continue;
-        char texts[2][112];
-        describe(&first, texts[0], sizeof texts[0]);
-        describe(&other, texts[1], sizeof texts[1]);
-        return hemi_fail(HEM_ERR_MISMATCH, "rank %u called %s where rank 0 called %s%s", r,
-                         texts[1], texts[0],
-                         strcmp(texts[0], texts[1]) == 0 ? ", with other counts" : "");
-    }
-    return HEM_OK;
-}
-
-/* Moving on. */
 
 static bool is_check(const hemi_collective *c, uint64_t i) {
     return c->checks && i == 0;
@@ -266,7 +49,7 @@ static void has_posted(const hemi_collective *c) {
 static void post(hemi_collective *c) {
     uint64_t i = c->next_post++;
     if (is_check(c, i))
-        post_claim(c);
+        hemi_claim_post(c);
     else if (is_closing(c, i))
         hemi_collective_publish(c, body_step(c, i), 0);
     else
@@ -293,7 +76,7 @@ static inline bool has_posts(hemi_collective *c) {
 static hem_status pull(hemi_collective *c) {
     uint64_t i = c->next_pull;
     if (is_check(c, i))
-        return pull_claims(c);
+        return hemi_claim_compare(c);
     return is_closing(c, i) ? HEM_OK : c->method->pull(c, body_step(c, i));
 }
 
