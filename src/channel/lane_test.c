@@ -332,6 +332,52 @@ static void what_nobody_wants_is_thrown_away(void **state) {
     run(discard, run_apart);
 }
 
+static int post_tagged(rank *r, hemi_letter *letter, bool sends, uint32_t tag, void *data,
+                       size_t bytes) {
+    hemi_engine_lock(r->world);
+    hemi_letter_init(letter, r->world, sends, (uint32_t)r->peer, HEMI_CHANNEL_OWN, data, bytes);
+    letter->tag = tag;
+    hemi_op_begin(&letter->op);
+    hemi_engine_unlock(r->world);
+    return 0;
+}
+
+static int send_tagged(rank *r, uint32_t tag, size_t bytes) {
+    hemi_letter letter;
+    fill(r->data, bytes, tag);
+    RANK_CHECK(post_tagged(r, &letter, true, tag, r->data, bytes) == 0);
+    RANK_CHECK(hemi_engine_wait(r->world, &letter.op, LIMIT) == HEM_OK);
+    return 0;
+}
+
+/* The library's own messages: what is older than expected is skipped, what is newer waits. */
+static int tags(rank *r) {
+    static const size_t lengths[] = {8, 5000, 20000};
+    for (unsigned i = 0; i < 3 && r->me == 0; i++)
+        RANK_CHECK(send_tagged(r, 0xffff, lengths[i]) == 0);
+    if (r->me == 0)
+        RANK_CHECK(send_tagged(r, 2, 5000) == 0);
+    RANK_CHECK(sync(r) == 0);
+    if (r->me == 1) {
+        hemi_letter early;
+        hemi_letter right;
+        RANK_CHECK(post_tagged(r, &early, false, 1, r->library, BIG) == 0);
+        RANK_CHECK(hemi_engine_wait(r->world, &early.op, SOON) == HEM_ERR_TIMEOUT);
+        hemi_engine_lock(r->world);
+        early.op.type->cancel(&early.op);
+        hemi_engine_unlock(r->world);
+        RANK_CHECK(post_tagged(r, &right, false, 2, r->library, BIG) == 0);
+        RANK_CHECK(hemi_engine_wait(r->world, &right.op, LIMIT) == HEM_OK);
+        RANK_CHECK(right.op.bytes == 5000 && is_filled(r->library, 5000, 2));
+    }
+    return works(r, 7);
+}
+
+static void old_messages_are_skipped(void **state) {
+    (void)state;
+    run(tags, run_apart);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nonsense_breaks_one_direction),
@@ -342,6 +388,7 @@ int main(void) {
         cmocka_unit_test(one_copy_by_the_system),
         cmocka_unit_test(what_timed_out_is_withdrawn),
         cmocka_unit_test(what_nobody_wants_is_thrown_away),
+        cmocka_unit_test(old_messages_are_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
