@@ -1,4 +1,5 @@
 #include "coll/context.h"
+#include "coll/blocks.h"
 #include "core/team.h"
 #include "transport/transport.h"
 
@@ -19,7 +20,8 @@ static void context_free(void *arg) {
         }
     free(context->hubs);
     free(context->scratch);
-    free(context->kept);
+    hemi_blocks_drop(context->blocks);
+    hem_memory_free(context->kept); /* its memory has gone with the world */
     free(context);
 }
 
@@ -200,13 +202,14 @@ hem_status hemi_context_connect(hemi_context *context) {
 unsigned char *hemi_context_borrow(hemi_context *context, size_t bytes) {
     if (context->kept_used)
         return NULL;
-    if (context->kept_bytes < bytes) {
-        free(context->kept);
-        context->kept = malloc(bytes);
-        context->kept_bytes = context->kept != NULL ? bytes : 0;
+    if (context->kept == NULL || hem_memory_size(context->kept) < bytes) {
+        hem_memory_free(context->kept);
+        context->kept = NULL;
+        if (hem_memory_alloc(context->world, bytes, &context->kept) != HEM_OK)
+            return NULL;
     }
-    context->kept_used = context->kept != NULL;
-    return context->kept;
+    context->kept_used = true;
+    return hem_memory_address(context->kept);
 }
 
 hem_status hemi_context_scratch(hemi_context *context) {

@@ -9,6 +9,8 @@
 #include "coll/reduce/reduce.h"
 #include "core/hub.h"
 
+#include <hem/memory.h>
+
 /**
  * The steps of one collective that this rank has begun. It belongs to the context, since a collective
  * that failed may be gone before those that came before it are finished.
@@ -49,9 +51,9 @@ typedef struct hemi_context {
     bool pulls;             /**< all ranks can read each other's private memory */
     unsigned char *scratch; /**< one piece of scratch_bytes per rank, for what was read so */
     size_t scratch_bytes;
-    unsigned char *kept; /**< see hemi_context_borrow */
-    size_t kept_bytes;
+    hem_memory *kept; /**< see hemi_context_borrow */
     bool kept_used;
+    struct hemi_blocks *blocks; /**< memory that results of hem_sparse have given back, or NULL */
 } hemi_context;
 
 /** The context of a world; makes it, and this rank's hub, on first use. Under the lock. */
@@ -95,7 +97,7 @@ hem_status hemi_context_pull(const hemi_context *context, uint32_t rank, uint64_
                              size_t n);
 
 /**
- * Memory for one collective at a time, which is kept for the next one. NULL: it is in use, or there is
+ * Library memory for one collective at a time, which is kept for the next one. NULL: it is in use, or there is
  * none. Under the lock.
  */
 unsigned char *hemi_context_borrow(hemi_context *context, size_t bytes);

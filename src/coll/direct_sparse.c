@@ -5,6 +5,7 @@
  * its bytes, rounded up to 16. The receiver keeps all packets in one block, ordered by sender, and the
  * result points into it.
  */
+#include "coll/blocks.h"
 #include "coll/sparse.h"
 
 #include <stdlib.h>
@@ -87,7 +88,7 @@ static void release(hemi_collective *c) {
         c->context->kept_used = false;
         hemi_engine_unlock(c->op.world);
     }
-    free(s->block);
+    hemi_block_put(s->block);
     c->state = NULL;
 }
 
@@ -164,8 +165,11 @@ static hem_status make_room(hemi_collective *c, sparse *s) {
         total += bytes;
     }
     s->starts[c->job.size] = total;
+    hemi_context *context = c->context;
+    if (context->blocks == NULL)
+        context->blocks = hemi_blocks_make(context->world->root->platform);
     if (total > 0 && s->block == NULL)
-        s->block = malloc(total);
+        s->block = hemi_block_get(context->blocks, total);
     return s->block != NULL || total == 0
                ? HEM_OK
                : hemi_fail(HEM_ERR_MEMORY, "hem_sparse: no memory for %llu bytes that come",
@@ -274,7 +278,7 @@ void hem_sparse_free(hem_sparse_result *result) {
         return;
     if (result->parcels != NULL) {
         hem_parcel *list = result->parcels - 1;
-        free((void *)(uintptr_t)list[0].data);
+        hemi_block_put((void *)(uintptr_t)list[0].data);
         free(list);
     }
     result->parcels = NULL;

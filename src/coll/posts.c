@@ -20,7 +20,8 @@ void hemi_collective_publish(const hemi_collective *c, uint64_t k, size_t bytes)
 void hemi_collective_cut(hemi_collective *c, size_t bytes, size_t most, size_t staged) {
     c->closes = bytes >= HEMI_CLOSES_FROM;
     /* What is combined comes through scratch, in whole elements. */
-    c->pulls = c->closes && c->context->pulls && c->job.element <= HEMI_SCRATCH_LEAST;
+    c->pulls =
+        bytes >= HEMI_PULLS_FROM && c->context->pulls && c->job.element <= HEMI_SCRATCH_LEAST;
     c->width = c->pulls ? most : staged;
 }
 

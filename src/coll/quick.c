@@ -5,6 +5,10 @@
 #define RANKS_MAX HEMI_SOURCES_FEW
 /* How often to look for the others before an operation is made. */
 #define POLLS 200
+/* The most bytes that a rank posts this way; what does not fit into the line goes into the stage. */
+#define BYTES_MAX 4096
+/* Lines of each stage that are asked for while waiting, so that they come together with the post. */
+#define AHEAD 8
 
 /* One collective of this kind: how many bytes a rank posts, and how many of them are one block. */
 typedef struct shape {
@@ -12,13 +16,15 @@ typedef struct shape {
     size_t block;
     size_t posted;
     bool root_only; /* the root's post is all that is needed */
+    bool staged;    /* data is in the stage, not in the line */
 } shape;
 
 /* False: too long, or not for here. */
 static inline bool find_shape(const hem_coll *coll, const hemi_context *context, shape *s) {
     s->element = hem_dtype_size(coll->dtype);
     s->root_only = false;
-    if (coll->count > HEMI_POST_INLINE)
+    s->staged = false;
+    if (coll->count > BYTES_MAX)
         return false;
     s->block = coll->count * s->element;
     s->posted = s->block;
@@ -41,12 +47,17 @@ static inline bool find_shape(const hem_coll *coll, const hemi_context *context,
     default:
         return false;
     }
-    return s->block > 0 && s->posted <= HEMI_POST_INLINE && coll->recv != NULL &&
-           (coll->send != NULL || s->root_only);
+    s->staged = s->posted > HEMI_POST_INLINE;
+    return s->block > 0 && s->posted <= BYTES_MAX && s->posted <= context->stage_bytes &&
+           coll->recv != NULL && (coll->send != NULL || s->root_only);
 }
 
 static inline bool combines(const hem_coll *coll) {
     return coll->kind == HEM_ALLREDUCE || coll->kind == HEM_REDUCE_SCATTER;
+}
+
+static inline bool gathers(const hem_coll *coll) {
+    return coll->kind == HEM_ALLGATHER || coll->kind == HEM_ALLTOALL;
 }
 
 /* The last reduction is remembered: programs tend to use one. */
@@ -64,7 +75,14 @@ static inline bool find_reducer(hemi_context *context, const hem_coll *coll) {
 
 static inline bool is_ready(const hemi_context *context) {
     return context != NULL && context->known == context->size && context->size <= RANKS_MAX &&
-           context->plain;
+           context->plain && context->world->engine.hub->staged;
+}
+
+/* Where rank r has the data of this step, if it is in its stage. */
+static inline unsigned char *stage_of(const hemi_quick *q, uint32_t r) {
+    const hemi_context *context = q->context;
+    return context->hubs[r] + context->stages +
+           (hemi_step_line(q->step) % HEMI_BOARD) * context->stage_bytes;
 }
 
 static inline void post(const hemi_quick *q, const hem_coll *coll, const shape *s) {
@@ -72,19 +90,40 @@ static inline void post(const hemi_quick *q, const hem_coll *coll, const shape *
     if (s->root_only && context->rank != (uint32_t)coll->root)
         return;
     hemi_post *line = hemi_context_post(context, context->rank, q->step);
-    hemi_copy_line(line->payload, s->root_only ? coll->recv : coll->send, s->posted);
-    hemi_post_release(line, q->step, 0, s->posted);
+    const void *data = s->root_only ? coll->recv : coll->send;
+    uint64_t where = 0;
+    if (s->staged) {
+        unsigned char *stage = stage_of(q, context->rank);
+        memcpy(stage, data, s->posted);
+        where = (uint64_t)(stage - context->world->root->arena.base);
+    } else {
+        hemi_copy_line(line->payload, data, s->posted);
+    }
+    hemi_post_release(line, q->step, where, s->posted);
     hemi_context_wake(context);
+}
+
+/* It has not come yet: let its data come with it. */
+static inline void ask_ahead(const hemi_quick *q, const shape *s, uint32_t r) {
+    const unsigned char *stage = stage_of(q, r);
+    for (size_t at = 0; at < s->posted && at < (size_t)AHEAD * HEMI_LINE; at += HEMI_LINE)
+        __builtin_prefetch(stage + at);
 }
 
 static inline bool has_all(const hemi_quick *q, const hem_coll *coll, const shape *s,
                            uint32_t *next) {
     const hemi_context *context = q->context;
-    if (s->root_only)
-        return hemi_post_is(hemi_context_post(context, (uint32_t)coll->root, q->step), q->step);
-    for (; *next < context->size; (*next)++)
-        if (!hemi_post_is(hemi_context_post(context, *next, q->step), q->step))
+    uint32_t end = context->size;
+    if (s->root_only) {
+        *next = (uint32_t)coll->root;
+        end = *next + 1;
+    }
+    for (; *next < end; (*next)++)
+        if (!hemi_post_is(hemi_context_post(context, *next, q->step), q->step)) {
+            if (s->staged)
+                ask_ahead(q, s, *next);
             return false;
+        }
     return true;
 }
 
@@ -92,6 +131,13 @@ static hem_status fail_bytes(const hem_coll *coll, uint32_t rank, uint64_t said,
     return hemi_fail(HEM_ERR_MISMATCH, "%s: rank %u has %llu bytes where %zu are expected",
                      hemi_call_name(HEMI_CALL_COLL + (uint32_t)coll->kind), rank,
                      (unsigned long long)said, wanted);
+}
+
+static inline void copy_block(void *to, const void *from, const shape *s) {
+    if (s->staged)
+        memcpy(to, from, s->block);
+    else
+        hemi_copy_line(to, from, s->block);
 }
 
 static hem_status pull(const hemi_quick *q, const hem_coll *coll, const shape *s) {
@@ -102,15 +148,28 @@ static hem_status pull(const hemi_quick *q, const hem_coll *coll, const shape *s
     for (uint32_t r = 0; r < context->size; r++) {
         if (s->root_only && r != (uint32_t)coll->root)
             continue;
+        if (r == context->rank && !s->root_only) {
+            /* Not what it has posted itself: those stores are still on their way. */
+            sources[r] = (const unsigned char *)coll->send + mine;
+            if (gathers(coll) && recv + r * s->block != sources[r])
+                copy_block(recv + r * s->block, sources[r], s);
+            continue;
+        }
         const hemi_post *line = hemi_context_post(context, r, q->step);
         uint64_t said = hemi_load64_relaxed(&line->bytes);
-        if (__builtin_expect(said != s->posted || line->where != 0, 0))
+        const unsigned char *data = line->payload;
+        uint64_t where = 0;
+        if (s->staged) {
+            data = stage_of(q, r);
+            where = (uint64_t)(data - context->world->root->arena.base);
+        }
+        if (__builtin_expect(said != s->posted || line->where != where, 0))
             return fail_bytes(coll, r, said, s->posted);
-        sources[r] = line->payload + mine;
-        if (coll->kind == HEM_ALLGATHER || coll->kind == HEM_ALLTOALL)
-            hemi_copy_line(recv + r * s->block, sources[r], s->block);
+        sources[r] = data + mine;
+        if (gathers(coll))
+            copy_block(recv + r * s->block, sources[r], s);
         else if (s->root_only && r != context->rank)
-            hemi_copy_line(recv, sources[r], s->block);
+            copy_block(recv, sources[r], s);
     }
     if (combines(coll))
         hemi_reduce(&context->reducer, recv, sources, context->size, coll->count);
