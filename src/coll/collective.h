@@ -25,7 +25,8 @@
 #define HEMI_CLOSES_FROM (16u << 10)
 /** From this many bytes on private ones are, too: a system call for each has paid off then (all-reduce
  *  of 2 ranks on a Xeon: 32 KiB 5.7 us staged, 10.4 so; 256 KiB 40 and 51; 8 MiB 1662 and 1229). */
-#define HEMI_PULLS_FROM (1u << 20)
+#define HEMI_PULLS_FROM     (1u << 20)
+#define HEMI_PULLS_FROM_TWO (4u << 20) /**< of two ranks */
 
 struct hemi_collective;
 

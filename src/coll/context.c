@@ -1,5 +1,6 @@
 #include "coll/context.h"
 #include "coll/blocks.h"
+#include "core/heap.h"
 #include "core/team.h"
 #include "transport/transport.h"
 
@@ -21,8 +22,17 @@ static void context_free(void *arg) {
     free(context->hubs);
     free(context->scratch);
     hemi_blocks_drop(context->blocks);
-    hem_memory_free(context->kept); /* its memory has gone with the world */
     free(context);
+}
+
+/* The world goes, and the memory with it. */
+static void orphan_kept(hemi_child *child, bool dead) {
+    hemi_kept *kept = (hemi_kept *)(void *)child;
+    hemi_root *root = kept->world->root;
+    (void)dead;
+    if (!kept->world->keep_memory)
+        hemi_heap_free(&root->arena, root->platform, root->rank, kept->offset, root->cache_bytes);
+    kept->bytes = 0;
 }
 
 static hem_status make(hem_world *world, hemi_context **context_p) {
@@ -41,6 +51,8 @@ static hem_status make(hem_world *world, hemi_context **context_p) {
     context->stages = (uint64_t)(mine->stages - (unsigned char *)mine->head);
     context->stage_bytes = mine->stage_bytes;
     context->spans_end = &context->spans;
+    context->kept.child.orphan = orphan_kept;
+    context->kept.world = world;
     context->plain = !world->root->settings.check && world->root->settings.algorithm[0] == '\0';
     context->hubs[context->rank] = (unsigned char *)mine->head;
     world->engine.coll = context;
@@ -200,16 +212,25 @@ hem_status hemi_context_connect(hemi_context *context) {
 }
 
 unsigned char *hemi_context_borrow(hemi_context *context, size_t bytes) {
-    if (context->kept_used)
+    hemi_kept *kept = &context->kept;
+    hemi_root *root = context->world->root;
+    if (kept->used)
         return NULL;
-    if (context->kept == NULL || hem_memory_size(context->kept) < bytes) {
-        hem_memory_free(context->kept);
-        context->kept = NULL;
-        if (hem_memory_alloc(context->world, bytes, &context->kept) != HEM_OK)
+    if (kept->bytes < bytes) {
+        uint64_t offset = 0;
+        if (hemi_heap_alloc(&root->arena, root->platform, root->rank, bytes, HEMI_HEAP_RESERVED,
+                            &offset) != HEM_OK)
             return NULL;
+        if (kept->bytes > 0)
+            hemi_heap_free(&root->arena, root->platform, root->rank, kept->offset,
+                           root->cache_bytes);
+        else
+            hemi_world_adopt(context->world, &kept->child);
+        kept->offset = offset;
+        kept->bytes = bytes;
     }
-    context->kept_used = true;
-    return hem_memory_address(context->kept);
+    kept->used = true;
+    return hemi_arena_at(&root->arena, kept->offset);
 }
 
 hem_status hemi_context_scratch(hemi_context *context) {

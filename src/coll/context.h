@@ -9,8 +9,6 @@
 #include "coll/reduce/reduce.h"
 #include "core/hub.h"
 
-#include <hem/memory.h>
-
 /**
  * The steps of one collective that this rank has begun. It belongs to the context, since a collective
  * that failed may be gone before those that came before it are finished.
@@ -27,13 +25,21 @@ typedef struct hemi_span {
 /** Scratch for each rank has at least so many bytes. */
 #define HEMI_SCRATCH_LEAST (8u << 10)
 
+/** Library memory that is kept from one collective to the next. */
+typedef struct hemi_kept {
+    hemi_child child;
+    hem_world *world;
+    uint64_t offset;
+    uint64_t bytes; /**< 0: there is none */
+    bool used;
+} hemi_kept;
+
 typedef struct hemi_context {
     hem_world *world;
     uint32_t rank;
     uint32_t size;
     uint32_t seen;        /**< ranks whose hub has been seen: all below this one */
     uint32_t known;       /**< ranks of which everything is known, after all have been seen */
-    bool crowded;         /**< more ranks than cores */
     unsigned char **hubs; /**< where the hub of each rank is mapped */
     uint64_t board;       /**< offset of the board in a hub, the same for all */
     uint64_t stages;      /**< of the stages */
@@ -51,8 +57,7 @@ typedef struct hemi_context {
     bool pulls;             /**< all ranks can read each other's private memory */
     unsigned char *scratch; /**< one piece of scratch_bytes per rank, for what was read so */
     size_t scratch_bytes;
-    hem_memory *kept; /**< see hemi_context_borrow */
-    bool kept_used;
+    hemi_kept kept;             /**< see hemi_context_borrow */
     struct hemi_blocks *blocks; /**< memory that results of hem_sparse have given back, or NULL */
 } hemi_context;
 

@@ -85,7 +85,7 @@ static void release(hemi_collective *c) {
         free(s->packed);
     } else if (c->op.world != NULL) { /* else the context is gone, too */
         hemi_engine_lock(c->op.world);
-        c->context->kept_used = false;
+        c->context->kept.used = false;
         hemi_engine_unlock(c->op.world);
     }
     hemi_block_put(s->block);
