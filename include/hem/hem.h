@@ -4,9 +4,13 @@
 
 #include <hem/channel.h>
 #include <hem/coll.h>
+#include <hem/exchange.h>
+#include <hem/line.h>
 #include <hem/memory.h>
 #include <hem/op.h>
+#include <hem/pattern.h>
 #include <hem/status.h>
+#include <hem/stream.h>
 #include <hem/window.h>
 #include <hem/world.h>
 

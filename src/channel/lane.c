@@ -30,20 +30,24 @@ void hemi_queue_remove(hemi_queue *queue, hemi_letter *letter) {
         queue->last = before;
 }
 
-static void set_up_tx(hemi_lane *lane, const hemi_hub_view *theirs, unsigned char *out) {
+static void set_up_tx(hemi_lane *lane, const hemi_lane_area *theirs) {
     hemi_tx *tx = &lane->tx.cursor;
-    hemi_track_init(&tx->track, out, hemi_lane_head_bytes(theirs->slots), theirs->slots,
-                    theirs->ring_bytes);
-    tx->mine = (hemi_credit *)(void *)out;
-    lane->rx.cursor.mine = (hemi_credit *)(void *)out;
+    hemi_track_init(&tx->track, theirs->at, theirs->head_bytes, theirs->slots, theirs->ring_bytes);
+    tx->mine = (hemi_credit *)(void *)theirs->at;
+    lane->rx.cursor.mine = tx->mine;
 }
 
-static void set_up_rx(hemi_lane *lane, const hemi_hub_view *mine, unsigned char *in) {
+static void set_up_rx(hemi_lane *lane, const hemi_lane_area *mine) {
     hemi_rx *rx = &lane->rx.cursor;
-    hemi_track_init(&rx->track, in, hemi_lane_head_bytes(mine->slots), mine->slots,
-                    mine->ring_bytes);
-    rx->theirs = (const hemi_credit *)(const void *)in;
+    hemi_track_init(&rx->track, mine->at, mine->head_bytes, mine->slots, mine->ring_bytes);
+    rx->theirs = (const hemi_credit *)(const void *)mine->at;
     lane->tx.cursor.theirs = rx->theirs;
+}
+
+/* The area at `offset` of a hub. */
+static hemi_lane_area area_of(const hem_world *world, const hemi_hub_view *hub, uint64_t offset) {
+    return (hemi_lane_area){hemi_arena_at(&world->root->arena, offset),
+                            hemi_lane_head_bytes(hub->slots), hub->ring_bytes, hub->slots};
 }
 
 hem_status hemi_lane_reach(hemi_lane *lane) {
@@ -56,7 +60,8 @@ hem_status hemi_lane_reach(hemi_lane *lane) {
     status = hemi_hub_reserve(world, area, hemi_lane_head_bytes(view.slots));
     if (status != HEM_OK)
         return status;
-    set_up_tx(lane, &view, hemi_arena_at(&world->root->arena, area));
+    hemi_lane_area theirs = area_of(world, &view, area);
+    set_up_tx(lane, &theirs);
     lane->open = true;
     return HEM_OK;
 }
@@ -189,25 +194,38 @@ static hem_status make_peer(hem_world *world, uint32_t peer) {
     return HEM_OK;
 }
 
-static hem_status make_lane(hem_world *world, uint32_t peer, uint32_t channel) {
-    hemi_lane_table *table = world->engine.lanes;
-    hemi_lane *lane = &table->peers[peer]->lanes[channel];
-    const hemi_hub_view *mine = &world->engine.hub->mine;
-    const hemi_root *root = world->root;
-    uint64_t area = hemi_hub_lane(mine, peer, channel);
-    /* The peer may use it first, but polling must not be what gives it memory. */
-    hem_status status = hemi_hub_reserve(world, area, hemi_lane_head_bytes(mine->slots));
-    if (status != HEM_OK)
-        return status;
+static void fill_in(hemi_lane *lane, hem_world *world, uint32_t peer, uint32_t channel) {
     lane->world = world;
     lane->peer = peer;
     lane->channel = channel;
-    lane->block = hemi_arena_rank(&root->arena, world->members[peer]);
+    lane->block = hemi_arena_rank(&world->root->arena, world->members[peer]);
     lane->closed = &world->cells[peer].closed;
     lane->task.advance = advance;
     lane->task.trouble = trouble;
     lane->task.deadline_ns = UINT64_MAX;
-    set_up_rx(lane, mine, hemi_arena_at(&root->arena, area));
+}
+
+void hemi_lane_set_up(hemi_lane *lane, hem_world *world, uint32_t peer, const hemi_lane_area *mine,
+                      const hemi_lane_area *theirs) {
+    fill_in(lane, world, peer, HEMI_CHANNEL_APART);
+    set_up_rx(lane, mine);
+    set_up_tx(lane, theirs);
+    lane->ready = true;
+    lane->open = true;
+}
+
+static hem_status make_lane(hem_world *world, uint32_t peer, uint32_t channel) {
+    hemi_lane_table *table = world->engine.lanes;
+    hemi_lane *lane = &table->peers[peer]->lanes[channel];
+    const hemi_hub_view *hub = &world->engine.hub->mine;
+    uint64_t area = hemi_hub_lane(hub, peer, channel);
+    /* The peer may use it first, but polling must not be what gives it memory. */
+    hem_status status = hemi_hub_reserve(world, area, hemi_lane_head_bytes(hub->slots));
+    if (status != HEM_OK)
+        return status;
+    hemi_lane_area mine = area_of(world, hub, area);
+    fill_in(lane, world, peer, channel);
+    set_up_rx(lane, &mine);
     lane->ready = true;
     return HEM_OK;
 }

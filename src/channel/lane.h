@@ -91,6 +91,22 @@ typedef struct hemi_lane {
     hemi_receiving rx;
 } hemi_lane;
 
+/** The memory of one direction of a lane: credit line and slots, then the ring. */
+typedef struct hemi_lane_area {
+    unsigned char *at;
+    uint64_t head_bytes; /**< before the ring; at least hemi_lane_head_bytes */
+    uint64_t ring_bytes;
+    uint32_t slots;
+} hemi_lane_area;
+
+/**
+ * Set up a zeroed lane outside of the hubs, between two areas that read as zero until then and whose
+ * heads have memory: `mine` in this rank's part, `theirs` in the peer's. Letters name it in `lane`;
+ * hemi_lane_find does not know it.
+ */
+void hemi_lane_set_up(hemi_lane *lane, hem_world *world, uint32_t peer, const hemi_lane_area *mine,
+                      const hemi_lane_area *theirs);
+
 /** All lanes with one peer. */
 typedef struct hemi_lanes {
     hemi_lane lanes[HEMI_LANE_IDS];
@@ -229,6 +245,10 @@ void hemi_letter_cancel(hemi_letter *letter, hem_status status);
 /** Fill in a letter; `call` is what errors name. */
 void hemi_letter_fill(hemi_letter *letter, hem_world *world, uint32_t call, bool sends,
                       uint32_t peer, uint32_t channel, void *data, size_t bytes);
+
+/** The rank has ended without closing, and the letter may still be under way: take it off its queue
+ *  once the peer does not touch its buffer. */
+void hemi_letter_forget(hemi_letter *letter);
 
 /** Letters as operations. */
 extern const hemi_op_type hemi_letter_send;

@@ -159,8 +159,7 @@ static void cancel(struct hem_op *op) {
     hemi_letter_cancel(letter, status);
 }
 
-/* Of a rank that ended without closing it may still be under way: peers let go of its buffer. */
-static void forget(hemi_letter *letter) {
+void hemi_letter_forget(hemi_letter *letter) {
     hemi_lane *lane = letter->lane;
     const hemi_platform *platform = lane->world->root->platform;
     hemi_sending *tx = &lane->tx;
@@ -182,7 +181,7 @@ static void forget(hemi_letter *letter) {
 static void destroy(struct hem_op *op) {
     hemi_letter *letter = (hemi_letter *)(void *)op;
     if (op->state == HEMI_OP_RUNNING && letter->lane != NULL)
-        forget(letter);
+        hemi_letter_forget(letter);
     free(op);
 }
 

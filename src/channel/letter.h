@@ -11,8 +11,11 @@
 
 #include <hem/channel.h>
 
-/** The channel id of the library itself. */
-#define HEMI_CHANNEL_OWN HEM_CHANNELS
+/** The channel ids of the library itself: for collectives, and for the set-up of patterns. */
+#define HEMI_CHANNEL_OWN   HEM_CHANNELS
+#define HEMI_CHANNEL_SETUP (HEM_CHANNELS + 1)
+/** What lanes outside of the hubs are called: those of lines. */
+#define HEMI_CHANNEL_APART (HEM_CHANNELS + 2)
 
 struct hemi_lane;
 

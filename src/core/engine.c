@@ -307,6 +307,8 @@ void hemi_engine_free(hem_world *world) {
         engine->lanes_free(engine->lanes);
     if (engine->coll_free != NULL)
         engine->coll_free(engine->coll);
+    if (engine->left_free != NULL)
+        engine->left_free(engine->left);
     if (engine->event_fd >= 0)
         close(engine->event_fd);
 }

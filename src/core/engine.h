@@ -99,6 +99,9 @@ void hemi_op_begin(struct hem_op *op);
 /** It is done. With a bad status, this thread's last error sentence goes with it. Under the lock. */
 void hemi_op_complete(struct hem_op *op, hem_status status);
 
+/** Have op->fn called by the next hemi_engine_settle, once more for each time. Under the lock. */
+void hemi_op_call_back(struct hem_op *op);
+
 static inline bool hemi_op_is_done(const struct hem_op *op) {
     /* Pairs with the release in hemi_op_complete. */
     return hemi_load32_acquire(&op->state) == HEMI_OP_DONE;

@@ -45,6 +45,20 @@ static const char *const call_names[HEMI_CALL_COUNT] = {
     [HEMI_CALL_RECV] = "hem_recv",
     [HEMI_CALL_SENDRECV] = "hem_sendrecv",
     [HEMI_CALL_CHANNEL_PREPARE] = "hem_channel_prepare",
+    [HEMI_CALL_PATTERN_GRID] = "hem_pattern_grid",
+    [HEMI_CALL_PATTERN_MESH] = "hem_pattern_mesh",
+    [HEMI_CALL_PATTERN_SPHERE] = "hem_pattern_sphere",
+    [HEMI_CALL_PATTERN_EXPLICIT] = "hem_pattern_explicit",
+    [HEMI_CALL_PATTERN_VALIDATE] = "hem_pattern_validate",
+    [HEMI_CALL_PATTERN_DRAW] = "hem_pattern_draw",
+    [HEMI_CALL_EXCHANGE_CREATE] = "hem_exchange_create",
+    [HEMI_CALL_EXCHANGE] = "hem_exchange_finish",
+    [HEMI_CALL_LINE_CREATE] = "hem_line_create",
+    [HEMI_CALL_LINE] = "hem_line_exchange",
+    [HEMI_CALL_REACH_PLAN] = "hem_reach_plan",
+    [HEMI_CALL_REACH] = "hem_reach_run",
+    [HEMI_CALL_STREAM_SYNC] = "hem_stream_sync",
+    [HEMI_CALL_EVENT_SYNC] = "hem_event_sync",
 };
 
 const char *hemi_call_name(uint32_t call) {

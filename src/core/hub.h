@@ -20,8 +20,8 @@
 #define HEMI_HUB_MAGIC 0x6275686d6568u /* "hemhub" */
 /** Steps of collectives that a rank can be ahead of the slowest one. A power of two. */
 #define HEMI_BOARD 16
-/** Public channel ids and one for the library's own use. */
-#define HEMI_LANE_IDS 17
+/** Public channel ids and two for the library's own use. */
+#define HEMI_LANE_IDS 18
 
 /** What the owner writes before it names the hub; constant from then on. */
 typedef struct hemi_hub_head {

@@ -22,7 +22,7 @@
 
 #define HEMI_ARENA_MAGIC    0x616e6572616d6568u /* "hemarena" */
 #define HEMI_TEAM_MAGIC     0x6d6165746d6568u   /* "hemteam" */
-#define HEMI_LAYOUT_VERSION 2u
+#define HEMI_LAYOUT_VERSION 3u
 
 #define HEMI_PAGE      4096u
 #define HEMI_MAX_RANKS 65536

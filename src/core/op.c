@@ -34,18 +34,8 @@ void hemi_op_begin(struct hem_op *op) {
     op->type->start(op);
 }
 
-/* Somebody wants to hear of it: by callback, by descriptor. */
-static void announce(struct hem_op *op) {
+void hemi_op_call_back(struct hem_op *op) {
     hemi_engine *engine = &op->world->engine;
-    engine->events++;
-    if (engine->event_fd >= 0) {
-        uint64_t one = 1;
-        /* It cannot fill up before 2^64 operations; a full one is readable anyway. */
-        ssize_t written = write(engine->event_fd, &one, sizeof one);
-        (void)written;
-    }
-    if (op->fn == NULL)
-        return;
     if (engine->callbacks_end == NULL)
         engine->callbacks_end = &engine->callbacks;
     op->due++;
@@ -57,6 +47,20 @@ static void announce(struct hem_op *op) {
     *engine->callbacks_end = op;
     engine->callbacks_end = &op->next_done;
     hemi_store32_relaxed(&engine->completed, 1);
+}
+
+/* Somebody wants to hear of it: by callback, by descriptor. */
+static void announce(struct hem_op *op) {
+    hemi_engine *engine = &op->world->engine;
+    engine->events++;
+    if (engine->event_fd >= 0) {
+        uint64_t one = 1;
+        /* It cannot fill up before 2^64 operations; a full one is readable anyway. */
+        ssize_t written = write(engine->event_fd, &one, sizeof one);
+        (void)written;
+    }
+    if (op->fn != NULL)
+        hemi_op_call_back(op);
 }
 
 void hemi_op_complete(struct hem_op *op, hem_status status) {

@@ -24,6 +24,9 @@
 #define RING_BYTES  (1u << 20)
 #define STAGE_BYTES (64u << 10)
 
+/* Shorter messages of an exchange are packed although they could be copied in one go. */
+#define DIRECT_BYTES (16u << 10)
+
 /* What a rank says about its cores when it opens. */
 typedef struct cores_say {
     uint32_t usable;
@@ -155,6 +158,9 @@ static hem_status read_settings(hemi_settings *settings) {
         status = hemi_env_number("HEM_CHANNEL_BYTES", HEMI_PAGE, 1u << 30, &settings->ring_bytes);
     if (status == HEM_OK)
         status = hemi_env_number("HEM_COLL_BYTES", HEMI_PAGE, 1u << 30, &settings->stage_bytes);
+    settings->direct_bytes = DIRECT_BYTES;
+    if (status == HEM_OK)
+        status = hemi_env_number("HEM_HALO_DIRECT", 0, UINT64_MAX, &settings->direct_bytes);
     if (status == HEM_OK)
         status = hemi_env_number("HEM_CHECK", 0, 1, &check);
     if (status == HEM_OK)

@@ -3,6 +3,7 @@
 #include "core/engine.h"
 #include "core/heap.h"
 #include "core/root.h"
+#include "core/stream.h"
 #include "core/team.h"
 
 #include <stddef.h>
@@ -210,11 +211,13 @@ static void orphan_children(hem_world *world, bool dead) {
 }
 
 void hemi_root_stop_workers(hemi_root *root) {
+    hemi_streams_abandon(root);
     for (hem_world *world = root->worlds; world != NULL; world = world->next)
         hemi_worker_stop(world);
 }
 
 void hemi_root_bury(hemi_root *root) {
+    hemi_streams_join(root); /* what is on a stream touches other things of its world */
     while (root->worlds != NULL) {
         hem_world *world = root->worlds;
         world->keep_memory = true; /* survivors may still put into it */
@@ -247,13 +250,16 @@ hem_status hem_world_close(hem_world *world) {
     if (world == NULL)
         return HEM_OK;
     hemi_cell *mine = &world->cells[world->rank];
+    hem_status status = hemi_streams_close(world);
+    if (status != HEM_OK)
+        return status;
     hemi_engine_close(world);
     /* Pairs with the acquire in hemi_world_may_come. */
     hemi_store32_release(&mine->closed, 1);
     hemi_add32_acq_rel(&world->root->arena.head->alarm, 1);
     hemi_team_wake(world);
-    hem_status status = hemi_team_await_flag(world, HEMI_CALL_CLOSE, offsetof(hemi_cell, closed),
-                                             world->timeout_ns);
+    status = hemi_team_await_flag(world, HEMI_CALL_CLOSE, offsetof(hemi_cell, closed),
+                                  world->timeout_ns);
     /* A rank that has not closed may still put into this one's memory: it is not given back. */
     world->keep_memory = status == HEM_ERR_TIMEOUT;
     orphan_children(world, false);

@@ -18,6 +18,7 @@ typedef struct hemi_settings {
     uint64_t stage_bytes; /**< of one step of a collective */
     bool check;           /**< compare what the ranks call */
     uint32_t copy;        /**< how large messages go: enum hemi_copy */
+    uint64_t direct_bytes; /**< messages of an exchange at least this long are left in the field */
     char algorithm[128];  /**< "allreduce=ring,broadcast=direct", or empty */
 } hemi_settings;
 
@@ -45,6 +46,9 @@ typedef struct hemi_root {
     hemi_settings settings;
     uint32_t worlds_lock;
     struct hem_world *worlds;     /**< those that are open, newest first */
+    uint32_t streams_lock;        /**< guards the next two */
+    uint64_t streams_made;        /**< their numbers */
+    struct hem_stream *streams;   /**< of all worlds, newest first: core/stream_queue.h */
     struct hemi_monitor *monitor; /**< NULL where the monitor is outside */
 } hemi_root;
 
@@ -84,6 +88,8 @@ typedef struct hemi_engine {
     void (*lanes_free)(void *lanes);
     void *coll; /**< of coll/, with `coll_free` */
     void (*coll_free)(void *coll);
+    void *left; /**< of halo/: exchanges that were given up, with `left_free` */
+    void (*left_free)(void *left);
 } hemi_engine;
 
 struct hem_world {
@@ -104,6 +110,7 @@ struct hem_world {
     hemi_child *children;
     bool keep_memory;      /**< the world is closing, and some rank did not come */
     uint64_t objects_made; /**< windows and such: their number names them to people */
+    uint64_t routes_made;  /**< of halo/pattern/route.h, counted alike by all ranks */
     hemi_engine engine;
 };
 
