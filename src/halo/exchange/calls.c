@@ -1,0 +1,337 @@
+/* The public calls, but for those on streams. */
+#include "base/options.h"
+#include "core/team.h"
+#include "halo/exchange/exchange.h"
+
+#include <stdlib.h>
+
+static hem_status check(const hem_exchange *x, const char *call) {
+    if (x == NULL)
+        return hemi_fail(HEM_ERR_ARG, "%s: the exchange is NULL", call);
+    if (x->op.world == NULL)
+        return hemi_fail(HEM_ERR_CLOSED, "%s: the world of this exchange was closed", call);
+    return HEM_OK;
+}
+
+/* Free all private memory. */
+static void free_exchange(hem_exchange *x) {
+    hemi_parts_free(x);
+    free(x->queue.hows);
+    free(x);
+}
+
+/* Whether no neighbour can write to our areas any more. */
+static bool is_alone(const hem_exchange *x) {
+    for (size_t l = 0; l < x->lane_count; l++) {
+        const hemi_halo_way *way = &x->lanes[l].way;
+        if (way->peer != x->world->rank && (hemi_way_gone(way) & HEMI_GONE_DESTROYED) == 0 &&
+            hemi_world_may_come(x->world, way->peer))
+            return false;
+    }
+    return true;
+}
+
+/* Exchanges that were given up here, and whose neighbours may still write. Under the lock. */
+static void sweep(hem_world *world) {
+    hem_exchange **link = (hem_exchange **)&world->engine.left;
+    while (*link != NULL) {
+        hem_exchange *x = *link;
+        if (!is_alone(x)) {
+            link = &x->next_left;
+            continue;
+        }
+        *link = x->next_left;
+        hemi_world_abandon(world, &x->child);
+        hemi_exchange_release(x);
+        free_exchange(x);
+    }
+}
+
+/* The world is gone, and the shared memory with it. */
+static void free_left(void *left) {
+    hem_exchange *x = left;
+    while (x != NULL) {
+        hem_exchange *next = x->next_left;
+        free_exchange(x);
+        x = next;
+    }
+}
+
+static void set_aside(hem_world *world, hem_exchange *x) {
+    uint64_t gone = x->broken ? HEMI_GONE_BROKEN | HEMI_GONE_DESTROYED : HEMI_GONE_DESTROYED;
+    for (size_t l = 0; l < x->lane_count; l++)
+        if (x->lanes[l].way.peer != world->rank)
+            hemi_store64_release(&x->lanes[l].way.out->credit.gone, gone);
+    x->next_left = world->engine.left;
+    world->engine.left = x;
+    world->engine.left_free = free_left;
+    sweep(world);
+}
+
+void hemi_exchange_leave(hem_exchange *x) {
+    hem_world *world = x->world;
+    if (world == NULL || x->memory == 0) {
+        free_exchange(x);
+        return;
+    }
+    hemi_engine_lock(world);
+    set_aside(world, x);
+    hemi_engine_unlock(world);
+}
+
+static hem_status read_options(hem_world *world, const hem_exchange_options *given,
+                               hem_exchange_options *options) {
+    hem_status status = hemi_options_read(options, sizeof *options, given, "hem_exchange_options");
+    if (status == HEM_OK)
+        status = hemi_check_timeout(options->setup_timeout_ns, "hem_exchange_create");
+    if (status == HEM_OK)
+        status = hemi_check_timeout(options->run_timeout_ns, "hem_exchange_create");
+    if (options->setup_timeout_ns == 0)
+        options->setup_timeout_ns = world->timeout_ns;
+    return status;
+}
+
+hem_status hem_exchange_create(hem_world *world, const hem_exchange_options *given,
+                               hem_exchange **exchange_p) {
+    hem_status status = hemi_engine_check(world, "hem_exchange_create");
+    if (status == HEM_OK && exchange_p == NULL)
+        status = hemi_fail(HEM_ERR_ARG, "hem_exchange_create: exchange_p is NULL");
+    if (status != HEM_OK)
+        return status;
+    hem_exchange_options options;
+    status = read_options(world, given, &options);
+    hem_exchange *x = calloc(1, sizeof *x);
+    if (x == NULL) {
+        status = hemi_fail(HEM_ERR_MEMORY, "hem_exchange_create: no memory for an exchange");
+        return hemi_team_agree(world, HEMI_CALL_EXCHANGE_CREATE, status, 0, NULL, 0,
+                               world->timeout_ns);
+    }
+    x->setup_timeout_ns = status == HEM_OK ? options.setup_timeout_ns : world->timeout_ns;
+    x->run_timeout_ns = options.run_timeout_ns;
+    if (status == HEM_OK)
+        status = hemi_fields_check(x, world, &options);
+    status = hemi_exchange_connect(x, world, status);
+    hemi_engine_lock(world);
+    sweep(world);
+    hemi_engine_unlock(world);
+    if (status == HEM_OK) {
+        hemi_exchange_init(x, world);
+        *exchange_p = x;
+        return HEM_OK;
+    }
+    if (x->memory != 0) {
+        hemi_world_abandon(world, &x->child);
+        hemi_exchange_release(x);
+    }
+    free_exchange(x);
+    return status;
+}
+
+static hem_status check_combine(const hem_exchange *x, const hem_exchange_how *how) {
+    static const hem_reduction table[] = {HEM_SUM, HEM_SUM, HEM_MIN, HEM_MAX};
+    if ((unsigned)how->combine > HEM_COMBINE_REPLACE)
+        return hemi_fail(HEM_ERR_ARG, "hem_exchange_start: %d is no way to combine", how->combine);
+    if (how->combine == 0 || how->combine == HEM_COMBINE_REPLACE)
+        return HEM_OK;
+    for (size_t b = 0; b < x->binding_count; b++) {
+        const hem_binding *binding = &x->bindings[b];
+        if ((how->fields == 0 || (how->fields >> (binding->number - 1) & 1) != 0) &&
+            !hemi_shape_can_combine(binding->field.dtype, table[how->combine]))
+            return hemi_fail(HEM_ERR_UNSUPPORTED,
+                             "hem_exchange_start: the type of field %u cannot be combined so",
+                             binding->number);
+    }
+    return HEM_OK;
+}
+
+hem_status hemi_exchange_read_how(const hem_exchange *x, const hem_exchange_how *given,
+                                  hem_exchange_how *how) {
+    if (given == NULL) {
+        *how = (hem_exchange_how){0};
+        return HEM_OK;
+    }
+    hem_status status = hemi_options_read(how, sizeof *how, given, "hem_exchange_how");
+    how->struct_size = 0;
+    if (status == HEM_OK && how->sides >= HEM_SIDE_LOW(HEM_DIMS))
+        status =
+            hemi_fail(HEM_ERR_ARG, "hem_exchange_start: there are no such sides: %#x", how->sides);
+    return status == HEM_OK ? check_combine(x, how) : status;
+}
+
+hem_status hemi_exchange_fail_broken(const hem_exchange *x, const char *call) {
+    return hemi_fail(HEM_ERR_REVOKED, "%s: the exchange is broken: %.200s", call, x->text);
+}
+
+hem_status hem_exchange_start(hem_exchange *x, const hem_exchange_how *given) {
+    hem_exchange_how how;
+    hem_status status = check(x, "hem_exchange_start");
+    if (status == HEM_OK)
+        status = hemi_engine_check(x->world, "hem_exchange_start");
+    if (status == HEM_OK)
+        status = hemi_exchange_read_how(x, given, &how);
+    if (status != HEM_OK)
+        return status;
+    hem_world *world = x->world;
+    hemi_engine_lock(world);
+    if (x->asked != x->ended || x->items != x->items_done)
+        status = hemi_fail(HEM_ERR_ARG, "hem_exchange_start: the exchange is still under way");
+    else if (x->broken)
+        status = hemi_exchange_fail_broken(x, "hem_exchange_start");
+    if (status == HEM_OK) {
+        x->asked++;
+        x->last_stream = 0;
+        hemi_exchange_allow(x, x->asked);
+        hemi_exchange_begin(x, &how);
+    }
+    hemi_engine_unlock(world);
+    hemi_engine_settle(world);
+    return status;
+}
+
+typedef struct waiting {
+    hem_exchange *x;
+    uint64_t run;
+    bool items;
+} waiting;
+
+static bool is_over(const waiting *w) {
+    /* Pairs with the releases in hemi_exchange_end and on.c. */
+    return hemi_load64_acquire(&w->x->ended) >= w->run &&
+           (!w->items || hemi_load64_acquire(&w->x->items_done) >= w->x->items);
+}
+
+static hem_status poll(void *arg) {
+    const waiting *w = arg;
+    if (is_over(w))
+        return HEM_OK;
+    hemi_engine_progress(w->x->world);
+    return is_over(w) ? HEM_OK : HEMI_AGAIN;
+}
+
+static hem_status doomed(void *arg) {
+    const waiting *w = arg;
+    hemi_engine_inspect(w->x->world);
+    return is_over(w) ? HEM_ERR_PEER : HEM_OK; /* not a verdict: the wait looks once more */
+}
+
+static void where(void *arg, hemi_flight_note *note) {
+    const waiting *w = arg;
+    hemi_engine_lock(w->x->world);
+    if (!hemi_op_is_done(&w->x->op))
+        w->x->op.type->where(&w->x->op, note);
+    hemi_engine_unlock(w->x->world);
+}
+
+static hem_status late(uint64_t run) {
+    return hemi_fail(HEM_ERR_TIMEOUT, "hem_exchange_finish: run %llu was not done in time",
+                     (unsigned long long)run);
+}
+
+hem_status hemi_exchange_await(hem_exchange *x, uint64_t run, bool items, int64_t timeout_ns) {
+    waiting w = {x, run, items};
+    hemi_wait_for wait = {
+        .poll = poll,
+        .doomed = doomed,
+        .where = where,
+        .arg = &w,
+        .also_revoked = true, /* a revoke ends the run, and that ends the wait */
+        .note = {.call = HEMI_CALL_EXCHANGE, .peer = -1, .world = x->world->id},
+    };
+    hem_status status = hemi_engine_wait_until(x->world, &wait, timeout_ns);
+    if (status == HEM_ERR_TIMEOUT)
+        return late(run);
+    if (status != HEM_OK || run <= hemi_load64_acquire(&x->good))
+        return status;
+    return hemi_op_result(&x->op);
+}
+
+/* Nothing was ever put on a stream: the operation itself tells. */
+static hem_status finish_plain(hem_exchange *x, int64_t timeout_ns) {
+    hem_status status = hemi_engine_wait(x->world, &x->op, timeout_ns);
+    return status == HEM_ERR_TIMEOUT && !hemi_op_is_done(&x->op) ? late(x->asked) : status;
+}
+
+hem_status hem_exchange_finish(hem_exchange *x, int64_t timeout_ns) {
+    hem_status status = check(x, "hem_exchange_finish");
+    if (status == HEM_OK)
+        status = hemi_check_timeout(timeout_ns, "hem_exchange_finish");
+    if (status != HEM_OK || (x->asked == 0 && x->items == 0))
+        return status;
+    if (x->items == 0)
+        return finish_plain(x, timeout_ns);
+    hemi_engine_lock(x->world);
+    uint64_t run = x->asked;
+    hemi_exchange_allow(x, run);
+    hemi_engine_unlock(x->world);
+    return hemi_exchange_await(x, run, true, timeout_ns);
+}
+
+hem_status hem_exchange_test(hem_exchange *x, bool *done_p) {
+    hem_status status = check(x, "hem_exchange_test");
+    if (status == HEM_OK && done_p == NULL)
+        status = hemi_fail(HEM_ERR_ARG, "hem_exchange_test: done_p is NULL");
+    if (status == HEM_OK && x->asked > 0)
+        status = hem_progress(x->world);
+    if (status != HEM_OK)
+        return status;
+    waiting w = {x, x->asked, true};
+    *done_p = is_over(&w);
+    return *done_p && x->asked > hemi_load64_acquire(&x->good) ? hemi_op_result(&x->op) : HEM_OK;
+}
+
+hem_status hem_exchange_run(hem_exchange *x, const hem_exchange_how *how, int64_t timeout_ns) {
+    hem_status status = hemi_check_timeout(timeout_ns, "hem_exchange_run");
+    if (status == HEM_OK)
+        status = hem_exchange_start(x, how);
+    return status == HEM_OK ? hem_exchange_finish(x, timeout_ns) : status;
+}
+
+hem_op *hem_exchange_op(hem_exchange *x) {
+    return x != NULL ? &x->op : NULL;
+}
+
+hem_status hem_exchange_info(const hem_exchange *x, hem_exchange_facts *facts_p) {
+    hem_status status = check(x, "hem_exchange_info");
+    if (status == HEM_OK && (facts_p == NULL || facts_p->struct_size < sizeof *facts_p))
+        status = hemi_fail(HEM_ERR_ARG, "hem_exchange_info: facts_p is NULL or of another size");
+    if (status != HEM_OK)
+        return status;
+    hem_exchange_facts facts = {.struct_size = sizeof facts, .landing_bytes = x->memory_bytes};
+    for (size_t l = 0; l < x->lane_count; l++) {
+        const hemi_halo_lane *lane = &x->lanes[l];
+        bool own = lane->way.peer == x->world->rank;
+        facts.neighbours += !own;
+        for (size_t i = 0; i < lane->recvs.count; i++)
+            *(own ? &facts.local_bytes : &facts.recv_bytes) += lane->recvs.parts[i].bytes;
+        for (size_t i = 0; i < lane->sends.count && !own; i++)
+            facts.send_bytes += lane->sends.parts[i].bytes;
+        facts.direct_bytes += lane->recvs.direct;
+    }
+    *facts_p = facts;
+    return HEM_OK;
+}
+
+hem_status hem_exchange_destroy(hem_exchange *x) {
+    if (x == NULL)
+        return HEM_OK;
+    hem_world *world = x->op.world;
+    if (world == NULL) {
+        hemi_exchange_leave(x);
+        return HEM_OK;
+    }
+    hem_status status = HEM_OK;
+    if (x->asked != hemi_load64_acquire(&x->ended) || x->items != x->items_done)
+        status = hem_exchange_finish(x, x->setup_timeout_ns);
+    hemi_engine_lock(world);
+    if (x->op.state == HEMI_OP_RUNNING)
+        x->op.type->cancel(&x->op);
+    x->op.fn = NULL;
+    bool busy = x->op.calls > 0 || x->op.queued;
+    x->op.doomed = true;
+    hemi_world_abandon(world, &x->op.child);
+    hemi_engine_unlock(world);
+    if (!busy)
+        hemi_exchange_leave(x);
+    hemi_engine_settle(world);
+    return status;
+}
