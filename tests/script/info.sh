@@ -69,9 +69,9 @@ done
 for word in help --help -h; do
     hem $word
     code_is 0 "hem $word"
-    for command in run ps info bench; do out_says "^  $command +[a-z]" "hem $word"; done
+    for command in run ps info draw bench; do out_says "^  $command +[a-z]" "hem $word"; done
 done
-for command in run ps info bench; do
+for command in run ps info draw bench; do
     hem help $command
     code_is 0 "hem help $command"
     out_says "^[Uu]sage: hem $command" "hem help $command"

@@ -12,7 +12,8 @@ _Noreturn static void bad_usage(const char *program, const char *why) {
     fprintf(stderr, "%s: %s\n", program, why);
     fprintf(
         stderr,
-        "usage: %s BENCHMARK [-n RANKS] [--memory private|library] [--name NAME] --sizes LIST\n",
+        "usage: %s BENCHMARK [-n RANKS] [--memory private|library] [--name NAME] [--shape SHAPE]\n"
+        "       [--threads RANKS] --sizes LIST\n",
         program);
     exit(2);
 }
@@ -35,6 +36,12 @@ static const char *parse_option(const char *option, const char *value, struct be
         args->name = value;
         return value[0] != '\0' ? NULL : "--name takes a name";
     }
+    if (strcmp(option, "--shape") == 0)
+        return hemt_shape_read(value, &args->shape);
+    if (strcmp(option, "--threads") == 0) {
+        args->threads = atoi(value);
+        return args->threads < 1 || args->threads > 4096 ? "threads are 1 to 4096" : NULL;
+    }
     return "unknown option";
 }
 
@@ -52,6 +59,7 @@ void bench_args_parse(int argc, char **argv, struct bench_args *args_p) {
     }
     if (args_p->sizes.count == 0 && args_p->kind != BENCH_BARRIER)
         bad_usage(argv[0], "--sizes is missing");
+    hemt_shape_fill(args_p->kind, &args_p->shape);
 }
 
 _Noreturn void bench_die(const char *format, ...) {
@@ -138,5 +146,28 @@ void bench_print(const struct bench_world *world, const char *impl, enum bench_k
            "\"gbps\":%.4f,\"line_ns\":%.1f}\n",
            hemt_kind(kind)->name, impl != NULL ? impl : world->impl, world->ranks, bytes, us, gbps,
            result.line_ns);
+    fflush(stdout);
+}
+
+static void print_count(const char *name, size_t count) {
+    if (count > 0)
+        printf(",\"%s\":%zu", name, count);
+}
+
+void bench_print_more(const struct bench_world *world, const char *impl, enum bench_kind kind,
+                      size_t size, struct bench_result result, const struct bench_more *more) {
+    double us = result.ns / 1000;
+    double gbps = us > 0 ? (double)more->moved / us / 1000 : 0;
+
+    if (world->rank != 0)
+        return;
+    printf("{\"bench\":\"%s\",\"impl\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"us\":%.4f,"
+           "\"gbps\":%.4f,\"line_ns\":%.1f",
+           hemt_kind(kind)->name, impl != NULL ? impl : world->impl, world->ranks, size, us, gbps,
+           result.line_ns);
+    print_count("moved", more->moved);
+    print_count("messages", more->messages);
+    print_count("peak", more->peak);
+    puts("}");
     fflush(stdout);
 }

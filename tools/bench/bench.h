@@ -11,6 +11,7 @@
  */
 
 #include "../hem/bench_kind.h"
+#include "../hem/bench_shape.h"
 #include "../hem/bench_sizes.h"
 
 #include <stdbool.h>
@@ -24,11 +25,13 @@ struct bench_args {
     bool library;     /* buffers lie in the library's memory, where it has such a thing */
     const char *name; /* to be printed as the implementation; NULL: its own */
     struct hemt_sizes sizes;
+    struct hemt_shape shape; /* of halos, lines and set-up */
+    int threads;             /* set-up: ranks are so many threads; 0: processes */
 };
 
 /*
- * Reads `PROGRAM BENCH [-n RANKS] [--memory private|library] [--name NAME] --sizes LIST`, or says
- * what is wrong and exits with 2.
+ * Reads `PROGRAM BENCH [-n RANKS] [--memory private|library] [--name NAME] [--shape SHAPE]
+ * [--threads RANKS] --sizes LIST`, or says what is wrong and exits with 2.
  */
 void bench_args_parse(int argc, char **argv, struct bench_args *args_p);
 
@@ -88,6 +91,7 @@ struct bench_world {
  * Returns NULL on all ranks where they cannot reach each other's files.
  */
 void *bench_share(const struct bench_world *world, size_t bytes);
+void bench_unshare(void *memory, size_t bytes);
 
 /*
  * The yardstick: how long a cache line takes between the cores of ranks 0 and 1, without any
@@ -129,5 +133,16 @@ struct bench_result bench_fastest(const struct bench_world *world, const bench_b
 /* Rank 0 prints its line; an iteration moved `parts` messages of `bytes`. `impl` NULL: the world's. */
 void bench_print(const struct bench_world *world, const char *impl, enum bench_kind kind,
                  size_t bytes, struct bench_result result, size_t parts);
+
+/* What else there is to say of a measurement; what is 0 is not said. */
+struct bench_more {
+    size_t moved; /* bytes, if the size is something else */
+    size_t messages;
+    size_t peak; /* bytes of memory */
+};
+
+/* The same for an iteration that is one call, with more to say. gbps counts what moved. */
+void bench_print_more(const struct bench_world *world, const char *impl, enum bench_kind kind,
+                      size_t size, struct bench_result result, const struct bench_more *more);
 
 #endif

@@ -5,10 +5,14 @@
  * put, get hem_put or hem_get, then hem_flush
  * barrier  hem_barrier
  *
- * Messages and collectives are in hem_coll.c.
+ * Messages and collectives are in hem_coll.c, halo exchange in hem_halo.c, lines in hem_row.c,
+ * set-up in hem_setup.c, and streams in hem_stream.c.
  */
 #include "bench.h"
 #include "hem_coll.h"
+#include "hem_halo.h"
+#include "hem_row.h"
+#include "hem_setup.h"
 #include "pair.h"
 
 #include <hem/hem.h>
@@ -167,6 +171,27 @@ static void run_size(struct hem *hem, enum bench_kind kind) {
                 kind == BENCH_SIGNAL ? 2 : bench_window(bytes));
 }
 
+/* Those with files of their own. Returns whether it was one of them. */
+static bool run_elsewhere(struct hem *hem, const struct bench_args *args) {
+    static void (*const places[BENCH_KINDS])(const struct bench_world *, const struct bench_args *,
+                                             hem_world *) = {
+        [BENCH_GRID] = bench_hem_halo,
+        [BENCH_MESH] = bench_hem_halo,
+        [BENCH_LINE] = bench_hem_row,
+        [BENCH_ROLLING] = bench_hem_row,
+        [BENCH_PATTERN_SETUP] = bench_hem_setup,
+        [BENCH_STREAM] = bench_hem_stream,
+    };
+
+    if (hemt_kind(args->kind)->together)
+        bench_hem_coll(&hem->world, args, hem->ranks);
+    else if (places[args->kind] != NULL)
+        places[args->kind](&hem->world, args, hem->ranks);
+    else
+        return false;
+    return true;
+}
+
 static void run(struct hem *hem, const struct bench_args *args) {
     bench_yard_open(&hem->world);
     if (args->kind == BENCH_BARRIER) {
@@ -174,10 +199,8 @@ static void run(struct hem *hem, const struct bench_args *args) {
         bench_print(&hem->world, NULL, args->kind, 0, result, 1);
         return;
     }
-    if (hemt_kind(args->kind)->together) {
-        bench_hem_coll(&hem->world, args, hem->ranks);
+    if (run_elsewhere(hem, args))
         return;
-    }
     if (hem->world.ranks != 2 || args->kind == BENCH_RAW)
         bench_die("this benchmark does not run over Hem with %d ranks", hem->world.ranks);
     for (size_t i = 0; i < args->sizes.count; i++) {
@@ -188,7 +211,8 @@ static void run(struct hem *hem, const struct bench_args *args) {
 
 static void open_all(struct hem *hem, const struct bench_args *args) {
     static const struct hemt_sizes none;
-    size_t region = bench_region(hemt_kind(args->kind)->together ? &none : &args->sizes);
+    bool windows = hemt_kind(args->kind)->pair;
+    size_t region = bench_region(windows ? &args->sizes : &none);
     hem_window_options options = {
         .struct_size = sizeof(options),
         .bytes = DATA_OFFSET + region,
@@ -196,7 +220,6 @@ static void open_all(struct hem *hem, const struct bench_args *args) {
         .barriers = BARRIERS,
     };
 
-    need(hem_world_open(NULL, &hem->ranks), "hem_world_open");
     need(hem_window_create(hem->ranks, &options, &hem->window), "hem_window_create");
     hem->world.ctx = hem;
     hem->world.rank = hem_world_rank(hem->ranks);
@@ -207,15 +230,30 @@ static void open_all(struct hem *hem, const struct bench_args *args) {
     hem->pair.window = (unsigned char *)hem_window_memory(hem->window) + DATA_OFFSET;
 }
 
-int main(int argc, char **argv) {
-    struct hem hem = {.world = {.agree = agree}};
-    struct bench_args args;
+static int be_rank(hem_world *ranks, void *arg) {
+    const struct bench_args *args = arg;
+    struct hem hem = {.world = {.agree = agree}, .ranks = ranks};
 
-    bench_args_parse(argc, argv, &args);
-    hem.world.impl = args.name != NULL ? args.name : args.library ? "hem-lib" : "hem";
-    open_all(&hem, &args);
-    run(&hem, &args);
+    hem.world.impl = args->name != NULL  ? args->name
+                     : args->threads > 0 ? "hem-threads"
+                     : args->library     ? "hem-lib"
+                                         : "hem";
+    open_all(&hem, args);
+    run(&hem, args);
     need(hem_window_destroy(hem.window), "hem_window_destroy");
     need(hem_world_close(hem.ranks), "hem_world_close");
     return 0;
+}
+
+int main(int argc, char **argv) {
+    struct bench_args args;
+    hem_world *ranks;
+
+    bench_args_parse(argc, argv, &args);
+    if (args.threads > 0) {
+        need(hem_world_threads(args.threads, be_rank, &args, NULL), "hem_world_threads");
+        return 0;
+    }
+    need(hem_world_open(NULL, &ranks), "hem_world_open");
+    return be_rank(ranks, &args);
 }

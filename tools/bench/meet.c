@@ -98,3 +98,8 @@ double bench_meet_span(struct bench_meet *meet, const struct bench_world *world,
     }
     return end - start;
 }
+
+size_t bench_meet_most(struct bench_meet *meet, const struct bench_world *world,
+                       void (*help)(void *ctx), size_t value) {
+    return (size_t)bench_meet_span(meet, world, help, 0, (double)value);
+}

@@ -23,4 +23,8 @@ void bench_meet(struct bench_meet *meet, const struct bench_world *world, void (
 double bench_meet_span(struct bench_meet *meet, const struct bench_world *world,
                        void (*help)(void *ctx), double start, double end);
 
+/* The largest of what the ranks bring, to all of them. Collective. */
+size_t bench_meet_most(struct bench_meet *meet, const struct bench_world *world,
+                       void (*help)(void *ctx), size_t value);
+
 #endif

@@ -6,10 +6,14 @@
  * put, get MPI_Put or MPI_Get into memory of MPI_Win_allocate, then MPI_Win_flush
  * barrier  MPI_Barrier
  *
- * Messages and collectives are in mpi_coll.c.
+ * Messages and collectives are in mpi_coll.c, halo exchange in mpi_halo.c, lines in mpi_row.c,
+ * set-up in mpi_setup.c.
  */
 #include "bench.h"
 #include "mpi_coll.h"
+#include "mpi_halo.h"
+#include "mpi_row.h"
+#include "mpi_setup.h"
 #include "pair.h"
 
 #include <mpi.h>
@@ -196,6 +200,18 @@ static void run(struct mpi *mpi, const struct bench_args *args) {
     }
     if (hemt_kind(args->kind)->together) {
         bench_mpi_coll(&mpi->world, args);
+        return;
+    }
+    if (args->kind == BENCH_GRID || args->kind == BENCH_MESH) {
+        bench_mpi_halo(&mpi->world, args);
+        return;
+    }
+    if (args->kind == BENCH_LINE || args->kind == BENCH_ROLLING) {
+        bench_mpi_row(&mpi->world, args);
+        return;
+    }
+    if (args->kind == BENCH_PATTERN_SETUP) {
+        bench_mpi_setup(&mpi->world, args);
         return;
     }
     if (mpi->world.ranks != 2 || args->kind == BENCH_RAW)

@@ -132,6 +132,53 @@ static void shows_what_could_not_be_measured(void **state) {
     hemt_report_free(&report);
 }
 
+#define HALO(impl, ranks, more)                                                                    \
+    "{\"bench\":\"grid\",\"impl\":\"" impl "\",\"ranks\":" ranks                                   \
+    ",\"bytes\":16,\"us\":2,\"gbps\":1,\"line_ns\":50" more "}\n"
+
+/* The rate is that of the bytes that moved, if the size is something else. */
+static void tells_what_moved_from_the_size(void **state) {
+    struct hemt_report report = {.bench = "grid", .about = "3-D", .ranks = 2, .rounds = 1};
+
+    (void)state;
+    hemt_report_take(&report, HALO("hem-lib", "2", ",\"moved\":6000")
+                                  HALO("raw-memcpy", "2", ",\"moved\":6000")
+                                      HALO("openmpi-persistent", "2", ",\"moved\":6000"));
+    char *text = printed(print_plain_table, &report);
+    assert_non_null(strstr(text, "\n3-D\n"));
+    assert_non_null(strstr(text, "    edge  impl"));
+    assert_non_null(strstr(text, "openmpi-persistent      2.000       6000     3.000"));
+    assert_non_null(strstr(text, "rate of hem-lib / memcpy: 16: 1.00\n"));
+    free(text);
+    text = printed(hemt_report_json, &report);
+    assert_non_null(strstr(text, "\"gbps\":3.0000,"));
+    assert_non_null(strstr(text, ",\"moved\":6000}"));
+    free(text);
+    hemt_report_free(&report);
+}
+
+/* Numbers of ranks are told apart, and each is compared with Hem's. */
+static void shows_several_numbers_of_ranks(void **state) {
+    struct hemt_report report = {.bench = "pattern-setup", .rounds = 1};
+
+    (void)state;
+    hemt_report_take(&report, HALO("hem", "64", ",\"messages\":9,\"peak\":777") HALO("hem", "2", "")
+                                  HALO("mpich", "64", ",\"peak\":888"));
+    assert_int_equal(report.group_count, 3);
+    char *text = printed(print_plain_table, &report);
+    char *few = strstr(text, "\n    2        16  hem");
+    char *many = strstr(text, "\n   64        16  hem");
+    assert_true(few != NULL && many > few);
+    assert_non_null(strstr(many, "        9        777"));
+    assert_non_null(strstr(many, "        -        888"));
+    assert_null(strstr(text, "GB/s"));
+    free(text);
+    text = printed(hemt_report_json, &report);
+    assert_non_null(strstr(text, "\"impl\":\"mpich\",\"ranks\":64,"));
+    free(text);
+    hemt_report_free(&report);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_lines_and_skips_noise),
@@ -139,6 +186,8 @@ int main(void) {
         cmocka_unit_test(gives_medians),
         cmocka_unit_test(table_shows_ratios_and_notes_once),
         cmocka_unit_test(shows_what_could_not_be_measured),
+        cmocka_unit_test(tells_what_moved_from_the_size),
+        cmocka_unit_test(shows_several_numbers_of_ranks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

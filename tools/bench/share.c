@@ -79,3 +79,7 @@ void *bench_share(const struct bench_world *world, size_t bytes) {
         munmap(head, HEAD + bytes);
     return NULL;
 }
+
+void bench_unshare(void *memory, size_t bytes) {
+    munmap((char *)memory - HEAD, HEAD + bytes);
+}

@@ -52,11 +52,25 @@ static void takes_64_and_no_more(void **state) {
     assert_non_null(hemt_sizes_parse(text, &sizes));
 }
 
+static void reads_growing_numbers_of_ranks(void **state) {
+    static const char *const bad[] = {"", "1", "0", "4,2", "2,2", "2,", ",2", "2;4", "x", "4097"};
+    struct hemt_ranks ranks = {.count = 7};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(hemt_ranks_parse(bad[i], &ranks));
+    assert_int_equal(ranks.count, 7);
+    assert_true(hemt_ranks_parse("2,8,4096", &ranks));
+    assert_int_equal(ranks.count, 3);
+    assert_int_equal(ranks.ranks[2], 4096);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_numbers_and_units),
         cmocka_unit_test(refuses_what_is_no_list),
         cmocka_unit_test(takes_64_and_no_more),
+        cmocka_unit_test(reads_growing_numbers_of_ranks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "bench_impl.h"
 #include "bench_kind.h"
 #include "bench_report.h"
+#include "bench_shape.h"
 #include "bench_sizes.h"
 #include "bench_tune.h"
 #include "say.h"
@@ -28,25 +29,46 @@ enum {
     MOST_FAILURES = 2
 };
 
+/* Options of the shape have these numbers. */
+enum {
+    SHAPE = 256
+};
+
 struct options {
     enum bench_kind kind;
-    int ranks;
-    int repeat; /* 0: by default */
+    struct hemt_ranks ranks; /* none: by default */
+    int repeat;              /* 0: by default */
     bool json;
     bool use[HEMT_IMPLS];
     struct hemt_sizes sizes;
+    struct hemt_shape shape;
 };
 
 struct contender {
     enum hemt_impl impl;
+    int ranks;
     struct hemt_command command;
     int runs;
     int failures;
 };
 
+static void print_shapes(void) {
+    fputs("\n"
+          "SHAPE is, where it makes sense:\n"
+          "  --dims D       of the grid: 2 or 3 (default 3)\n"
+          "  --halo H       width of halos, 1 to 3 (default 1)\n"
+          "  --fields K     1 to 16 fields, of types f64, f32, i32 in turn (grid 4, else 1)\n"
+          "  --levels L     values per point of a mesh (default 1)\n"
+          "  --axis A       which dimension is cut first (default 0: faces have long rows)\n"
+          "  --periodic     the grid closes around\n"
+          "  --hops K       how many ranks' shares a rolling window reaches back (default 3)\n"
+          "  --pattern P    of pattern-setup: mesh (default) or grid\n",
+          stdout);
+}
+
 static void print_help(void) {
     fputs("usage: hem bench BENCHMARK [-n RANKS] [--sizes LIST] [--peers LIST|all|none]\n"
-          "                 [--json] [--repeat K]\n"
+          "                 [--json] [--repeat K] [SHAPE]\n"
           "       hem bench tune [-n LIST] [--sizes LIST] [--repeat K]\n"
           "\n"
           "Measures Hem, the bare hardware and other libraries alternating, and prints medians.\n"
@@ -54,15 +76,20 @@ static void print_help(void) {
           stdout);
     for (enum bench_kind kind = 0; kind < BENCH_KINDS; kind++)
         printf("  %-14s %s\n", hemt_kind(kind)->name, hemt_kind(kind)->help);
-    fputs("  tune           which algorithm suits which collective, as rows of src/coll/table.h\n"
-          "\n"
-          "  -n RANKS       number of ranks (default 2; raw, signal, put and get take no other)\n"
-          "  --sizes LIST   n, in bytes, such as 8,4k,1M\n"
-          "  --peers LIST   which libraries to compare with: openmpi, mpich, ucx (default all)\n"
-          "  --json         one object per line; gbps counts 10^9 bytes per second, 0 for barrier\n"
-          "  --repeat K     rounds, each starting with another library (default 5, or 3 where\n"
-          "                 there are more ranks than cores)\n"
-          "\n"
+    fputs(
+        "  tune           which algorithm suits which collective, as rows of src/coll/table.h\n"
+        "\n"
+        "  -n RANKS       number of ranks (default 2, rolling 8; raw, signal, put and get take no\n"
+        "                 other; pattern-setup takes a list, default 2,8,32,64,256)\n"
+        "  --sizes LIST   n, in bytes, such as 8,4k,1M; for grid and stream the edge of a rank's\n"
+        "                 box, for mesh all points, for rolling and pattern-setup those of a rank\n"
+        "  --peers LIST   which libraries to compare with: openmpi, mpich, ucx (default all)\n"
+        "  --json         one object per line; gbps counts 10^9 bytes per second, 0 for barrier\n"
+        "  --repeat K     rounds, each starting with another library (default 5, or 3 where\n"
+        "                 there are more ranks than cores, and from grid on; pattern-setup 2)\n",
+        stdout);
+    print_shapes();
+    fputs("\n"
           "hem is Hem from private memory, hem-lib from memory of hem_memory_alloc. raw is a "
           "message\n"
           "in one cache line, raw-2line a flag line and data lines, raw-bounce one line that both\n"
@@ -104,13 +131,23 @@ static bool parse_peers(const char *text, bool use[HEMT_IMPLS]) {
     }
 }
 
+static int take_shape(enum hemt_trait trait, const char *value, struct options *options) {
+    const char *error = hemt_shape_set(hemt_trait_name(trait), value, &options->shape);
+
+    return error == NULL ? 0 : hemt_usage("bench", "%s", error);
+}
+
+static const char *pattern_value(const char *name) {
+    return strcmp(name, "mesh") == 0 ? "1" : strcmp(name, "grid") == 0 ? "0" : "";
+}
+
 /* Takes one option. Returns 0, or the exit code. */
 static int take_option(int option, char **argv, struct options *options) {
     const char *error;
 
     switch (option) {
     case 'n':
-        if (!parse_int(optarg, 2, 4096, &options->ranks))
+        if (!hemt_ranks_parse(optarg, &options->ranks))
             return hemt_usage("bench", "-n takes a number from 2 to 4096");
         return 0;
     case 's':
@@ -129,23 +166,35 @@ static int take_option(int option, char **argv, struct options *options) {
         return 0;
     case ':':
         return hemt_usage("bench", "%s takes a value", argv[optind - 1]);
+    case SHAPE + HEMT_PERIODIC:
+        return take_shape(HEMT_PERIODIC, "1", options);
+    case SHAPE + HEMT_MESH:
+        return take_shape(HEMT_MESH, pattern_value(optarg), options);
     default:
+        if (option >= SHAPE)
+            return take_shape((enum hemt_trait)(option - SHAPE), optarg, options);
         return hemt_usage("bench", "there is no option %s", argv[optind - 1]);
     }
 }
 
-/* Which of them can do this at all. */
-static void choose_impls(struct options *options) {
-    bool together = hemt_kind(options->kind)->together;
+static int rounds_by_default(const struct options *options) {
+    const struct hemt_kind *kind = hemt_kind(options->kind);
 
-    for (enum hemt_impl impl = 0; impl < HEMT_IMPLS; impl++) {
-        if (options->kind == BENCH_RAW)
-            options->use[impl] &= impl == HEMT_RAW;
-        else if (together)
-            options->use[impl] &= impl != HEMT_RAW && impl != HEMT_UCX;
-        else
-            options->use[impl] &= impl != HEMT_HEM_LIB;
-    }
+    if (kind->lists)
+        return 2;
+    if (options->kind >= BENCH_GRID)
+        return 3;
+    return kind->together && options->ranks.ranks[0] > hemt_impl_cpus() ? 3 : 5;
+}
+
+/* What was not said, for the benchmark that was chosen. */
+static void fill_defaults(struct options *options) {
+    if (options->sizes.count == 0)
+        hemt_shape_sizes(options->kind, &options->shape, options->ranks.ranks[0], &options->sizes);
+    if (options->repeat == 0)
+        options->repeat = rounds_by_default(options);
+    for (enum hemt_impl impl = 0; impl < HEMT_IMPLS; impl++)
+        options->use[impl] &= hemt_impl_takes_part(impl, options->kind);
 }
 
 static int take_bench(int argc, char **argv, struct options *options) {
@@ -155,28 +204,43 @@ static int take_bench(int argc, char **argv, struct options *options) {
         return hemt_usage("bench", "one benchmark at a time: what is \"%s\"?", argv[optind + 1]);
     if (!hemt_kind_find(argv[optind], &options->kind))
         return hemt_usage("bench", "there is no benchmark \"%s\"", argv[optind]);
-    const char *why = hemt_kind_refuses(options->kind, options->ranks, &options->sizes);
+    const struct hemt_kind *kind = hemt_kind(options->kind);
+    if (options->ranks.count == 0 &&
+        !hemt_ranks_parse(kind->ranks != NULL ? kind->ranks : "2", &options->ranks))
+        return hemt_usage("bench", "there is no number of ranks");
+    if (options->ranks.count > 1 && !kind->lists)
+        return hemt_usage("bench", "%s takes one number of ranks", kind->name);
+    hemt_shape_fill(options->kind, &options->shape);
+    const char *why = hemt_kind_refuses(options->kind, options->ranks.ranks[0], &options->sizes);
+    if (why == NULL)
+        why = hemt_shape_refuses(options->kind, &options->shape, &options->sizes);
     if (why != NULL)
         return hemt_usage("bench", "%s", why);
-    if (options->sizes.count == 0)
-        hemt_kind_sizes(options->kind, options->ranks, &options->sizes);
-    if (options->repeat == 0)
-        options->repeat =
-            hemt_kind(options->kind)->together && options->ranks > hemt_impl_cpus() ? 3 : 5;
-    choose_impls(options);
+    fill_defaults(options);
     return 0;
 }
 
 /* Returns -1 to go on, or the exit code. */
 static int parse(int argc, char **argv, struct options *options_p) {
     static const struct option longs[] = {
-        {"sizes", required_argument, NULL, 's'},  {"peers", required_argument, NULL, 'p'},
-        {"repeat", required_argument, NULL, 'k'}, {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+        {"sizes", required_argument, NULL, 's'},
+        {"peers", required_argument, NULL, 'p'},
+        {"repeat", required_argument, NULL, 'k'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {"dims", required_argument, NULL, SHAPE + HEMT_DIMS},
+        {"halo", required_argument, NULL, SHAPE + HEMT_HALO},
+        {"fields", required_argument, NULL, SHAPE + HEMT_FIELDS},
+        {"levels", required_argument, NULL, SHAPE + HEMT_LEVELS},
+        {"axis", required_argument, NULL, SHAPE + HEMT_AXIS},
+        {"periodic", no_argument, NULL, SHAPE + HEMT_PERIODIC},
+        {"hops", required_argument, NULL, SHAPE + HEMT_HOPS},
+        {"pattern", required_argument, NULL, SHAPE + HEMT_MESH},
+        {NULL, 0, NULL, 0},
     };
     int option;
 
-    *options_p = (struct options){.ranks = 2};
+    *options_p = (struct options){.repeat = 0};
     for (enum hemt_impl impl = 0; impl < HEMT_IMPLS; impl++)
         options_p->use[impl] = true;
     optind = 0;
@@ -225,8 +289,8 @@ static void run_once(struct contender *contender, struct hemt_report *report) {
         char end[96];
         hemt_end_text(child.code, end, sizeof(end));
         contender->failures++;
-        hemt_report_note(report, "%s: %s%s%s%s", hemt_impl_name(contender->impl),
-                         child.timed_out ? "ran out of time and " : "", end,
+        hemt_report_note(report, "%s with %d ranks: %s%s%s%s", hemt_impl_name(contender->impl),
+                         contender->ranks, child.timed_out ? "ran out of time and " : "", end,
                          child.last_line[0] != '\0' ? ": " : "", child.last_line);
     }
     free(child.output);
@@ -250,43 +314,63 @@ static int line_up(const struct options *options, struct contender *contenders,
                    struct hemt_report *report) {
     int count = 0;
 
-    for (enum hemt_impl impl = 0; impl < HEMT_IMPLS; impl++) {
-        struct contender *contender = &contenders[count];
-        if (!options->use[impl])
-            continue;
-        const char *why = hemt_impl_command(impl, options->kind, options->ranks, &options->sizes,
-                                            &contender->command);
-        if (why != NULL) {
-            hemt_report_note(report, "%s: not measured, %s", hemt_impl_name(impl), why);
-            continue;
+    for (size_t r = 0; r < options->ranks.count; r++) {
+        for (enum hemt_impl impl = 0; impl < HEMT_IMPLS; impl++) {
+            struct contender *contender = &contenders[count];
+            int ranks = options->ranks.ranks[r];
+            if (!options->use[impl])
+                continue;
+            const char *why = hemt_impl_command(
+                impl, options->kind, ranks, &options->sizes,
+                options->kind >= BENCH_GRID ? &options->shape : NULL, &contender->command);
+            if (why != NULL) {
+                hemt_report_note(report, "%s: not measured, %s", hemt_impl_name(impl), why);
+                continue;
+            }
+            contender->impl = impl;
+            contender->ranks = ranks;
+            count++;
         }
-        contender->impl = impl;
-        count++;
     }
     return count;
 }
 
+/* Takes rounds until there are enough, or it has taken too long. */
+static void run_rounds(const struct options *options, struct contender *contenders, int count,
+                       struct hemt_report *report) {
+    const struct hemt_kind *kind = hemt_kind(options->kind);
+    time_t limit =
+        kind->together || options->kind >= BENCH_GRID ? more_rounds_together_s : more_rounds_s;
+    time_t start = time(NULL);
+
+    for (int round = 0; round < 3 * options->repeat; round++) {
+        bool enough = hemt_report_fewest(report) >= (size_t)options->repeat;
+        if (round >= options->repeat && (enough || time(NULL) - start > limit))
+            break;
+        run_round(options, contenders, count, round, report);
+    }
+    clear_progress();
+}
+
 int hemt_bench(int argc, char **argv) {
-    static struct contender contenders[HEMT_IMPLS];
+    static struct contender contenders[HEMT_IMPLS * HEMT_RANKS_MAX];
     struct options options;
+    char about[160];
 
     if (argc > 1 && strcmp(argv[1], "tune") == 0)
         return hemt_tune(argc - 1, argv + 1);
     int code = parse(argc, argv, &options);
     if (code >= 0)
         return code;
-    struct hemt_report report = {.bench = hemt_kind(options.kind)->name, .ranks = options.ranks};
+    hemt_shape_describe(options.kind, &options.shape, about, sizeof(about));
+    struct hemt_report report = {
+        .bench = hemt_kind(options.kind)->name,
+        .about = about,
+        .ranks = hemt_kind(options.kind)->lists ? 0 : options.ranks.ranks[0],
+    };
     const char *subject = options.use[HEMT_HEM] ? "hem" : "raw";
     int count = line_up(&options, contenders, &report);
-    time_t limit = hemt_kind(options.kind)->together ? more_rounds_together_s : more_rounds_s;
-    time_t start = time(NULL);
-    for (int round = 0; round < 3 * options.repeat; round++) {
-        bool enough = hemt_report_fewest(&report) >= (size_t)options.repeat;
-        if (round >= options.repeat && (enough || time(NULL) - start > limit))
-            break;
-        run_round(&options, contenders, count, round, &report);
-    }
-    clear_progress();
+    run_rounds(&options, contenders, count, &report);
     setlocale(LC_CTYPE, "");
     if (options.json)
         hemt_report_json(&report);

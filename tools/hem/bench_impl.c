@@ -16,6 +16,8 @@ static const struct {
     [HEMT_HEM] = {"hem", "hem-bench-hem", NULL, "not built; configure with -DHEM_BENCH=ON", NULL},
     [HEMT_HEM_LIB] = {"hem-lib", "hem-bench-hem", NULL, "not built; configure with -DHEM_BENCH=ON",
                       NULL},
+    [HEMT_HEM_THREADS] = {"hem-threads", "hem-bench-hem", NULL,
+                          "not built; configure with -DHEM_BENCH=ON", NULL},
     [HEMT_RAW] = {"raw", "hem-bench-raw", NULL, "not built; configure with -DHEM_BENCH=ON", NULL},
     [HEMT_OPENMPI] = {"openmpi", "hem-bench-openmpi", "mpirun.openmpi",
                       "not built; mpicc.openmpi was not found (Debian: libopenmpi-dev)",
@@ -29,6 +31,25 @@ static const struct {
 
 const char *hemt_impl_name(enum hemt_impl impl) {
     return impls[impl].name;
+}
+
+static bool is_mpi_or_hem(enum hemt_impl impl) {
+    return impl == HEMT_HEM || impl == HEMT_OPENMPI || impl == HEMT_MPICH;
+}
+
+bool hemt_impl_takes_part(enum hemt_impl impl, enum bench_kind kind) {
+    switch (kind) {
+    case BENCH_RAW:
+        return impl == HEMT_RAW;
+    case BENCH_STREAM:
+        return impl == HEMT_HEM;
+    case BENCH_PATTERN_SETUP:
+        return is_mpi_or_hem(impl) || impl == HEMT_HEM_THREADS;
+    default:
+        if (hemt_kind(kind)->pair || kind == BENCH_BARRIER)
+            return impl != HEMT_HEM_LIB && impl != HEMT_HEM_THREADS;
+        return is_mpi_or_hem(impl) || impl == HEMT_HEM_LIB;
+    }
 }
 
 int hemt_impl_cpus(void) {
@@ -115,6 +136,14 @@ static void add_benchmark(enum hemt_impl impl, enum bench_kind kind, struct hemt
         add(command, "--memory");
         add(command, "library");
     }
+    if (impl == HEMT_HEM_THREADS) {
+        add(command, "--threads");
+        add(command, command->ranks);
+    }
+    if (command->shape[0] != '\0') {
+        add(command, "--shape");
+        add(command, command->shape);
+    }
     if (command->sizes[0] != '\0') {
         add(command, "--sizes");
         add(command, command->sizes);
@@ -131,9 +160,14 @@ static void write_sizes(const struct hemt_sizes *sizes, char *text, size_t size)
             (size_t)snprintf(text + used, size - used, "%s%zu", i == 0 ? "" : ",", sizes->bytes[i]);
 }
 
+/* More processes than this on one machine say nothing but how it schedules. */
+static const int most_processes = 64;
+
 static const char *cannot_measure(enum hemt_impl impl, enum bench_kind kind, int ranks) {
     if (impl == HEMT_RAW && ranks != 2)
         return "the hardware is measured with 2 ranks only";
+    if (kind == BENCH_PATTERN_SETUP && impl != HEMT_HEM_THREADS && ranks > most_processes)
+        return "more than 64 ranks are started as threads only";
     if (impl == HEMT_RAW && hemt_impl_cpus() < 2)
         return "the hardware is measured with 2 processors, and only 1 is available";
     if (impl == HEMT_UCX && kind == BENCH_BARRIER)
@@ -144,7 +178,8 @@ static const char *cannot_measure(enum hemt_impl impl, enum bench_kind kind, int
 }
 
 const char *hemt_impl_command(enum hemt_impl impl, enum bench_kind kind, int ranks,
-                              const struct hemt_sizes *sizes, struct hemt_command *command_p) {
+                              const struct hemt_sizes *sizes, const struct hemt_shape *shape,
+                              struct hemt_command *command_p) {
     const char *why = cannot_measure(impl, kind, ranks);
 
     if (why != NULL)
@@ -155,6 +190,9 @@ const char *hemt_impl_command(enum hemt_impl impl, enum bench_kind kind, int ran
     if (impls[impl].launcher != NULL && !in_path(impls[impl].launcher))
         return impls[impl].not_installed;
     snprintf(command_p->ranks, sizeof(command_p->ranks), "%d", ranks);
+    command_p->shape[0] = '\0';
+    if (shape != NULL)
+        hemt_shape_write(shape, command_p->shape);
     write_sizes(sizes, command_p->sizes, sizeof(command_p->sizes));
     add_launcher(impl, ranks > hemt_impl_cpus(), command_p);
     add_benchmark(impl, kind, command_p);

@@ -8,21 +8,25 @@ static const size_t largest_buffer = (size_t)128 << 20;
 
 static const struct hemt_kind kinds[BENCH_KINDS] = {
     [BENCH_RAW] = {.name = "raw",
+                   .pair = true,
                    .sizes = "8,4k,64k,1M,16M",
                    .help = "the hardware alone: a cache line between two cores, and memcpy",
                    .headline = "what the hardware does alone: half round trip of a cache line, and "
                                "memcpy"},
     [BENCH_SIGNAL] = {.name = "signal",
+                      .pair = true,
                       .sizes = "8,64,512,4k,64k",
                       .help = "half round trip of a put of n bytes and its signal",
                       .headline = "half round trip of a put of n bytes and its signal, every "
                                   "payload checked"},
     [BENCH_PUT] = {.name = "put",
+                   .pair = true,
                    .sizes = "4k,64k,1M,16M",
                    .help = "puts of n bytes back to back, then flush and a handshake",
                    .headline = "time of one put of n bytes, many back to back, every payload "
                                "checked"},
     [BENCH_GET] = {.name = "get",
+                   .pair = true,
                    .sizes = "4k,64k,1M,16M",
                    .help = "gets of n bytes back to back",
                    .headline = "time of one get of n bytes, many back to back, every payload "
@@ -77,6 +81,41 @@ static const struct hemt_kind kinds[BENCH_KINDS] = {
                       .headline = "n bytes to each neighbour in a ring, sizes not known to the "
                                   "receivers",
                       .together = true},
+    [BENCH_GRID] = {.name = "grid",
+                    .sizes = "16,32,64,128,256",
+                    .help = "halo exchange of a grid, n points along each edge of a rank's box",
+                    .headline = "one halo exchange of a grid, every halo value checked",
+                    .unit = "edge"},
+    [BENCH_MESH] = {.name = "mesh",
+                    .sizes = "10000,100000,1000000",
+                    .help = "halo exchange of a mesh of n points, cut into ragged parts",
+                    .headline = "one halo exchange of a mesh, every halo value checked",
+                    .unit = "points"},
+    [BENCH_LINE] = {.name = "line",
+                    .sizes = "8,512,4k,32k,256k,1M,8M",
+                    .help = "n bytes to both neighbours in a ring, sizes not known to receivers",
+                    .headline = "n bytes to both neighbours in a ring, sizes not known to the "
+                                "receivers"},
+    [BENCH_ROLLING] = {.name = "rolling",
+                       .sizes = "64,1k,16k,256k",
+                       .help = "the rows before one's own that wide windows need, n rows per rank",
+                       .headline = "fetching the rows before one's own that wide windows need",
+                       .unit = "rows",
+                       .ranks = "8"},
+    [BENCH_PATTERN_SETUP] = {.name = "pattern-setup",
+                             .sizes = "1024",
+                             .help = "making a pattern, n points per rank; -n takes a list",
+                             .headline = "making a pattern; messages, bytes and memory are those "
+                                         "of the busiest rank",
+                             .unit = "points",
+                             .ranks = "2,8,32,64,256",
+                             .lists = true},
+    [BENCH_STREAM] = {.name = "stream",
+                      .sizes = "16,64",
+                      .help = "host time of starting an exchange on a stream",
+                      .headline = "host time of a stream-ordered start, the worker awake (hem) or "
+                                  "asleep",
+                      .unit = "edge"},
 };
 
 const struct hemt_kind *hemt_kind(enum bench_kind kind) {
@@ -111,7 +150,7 @@ const char *hemt_kind_refuses(enum bench_kind kind, int ranks, const struct hemt
 
     if (info->sizes == NULL && sizes->count > 0)
         return "a barrier has no sizes";
-    if (info->sizes != NULL && !info->together && ranks != 2)
+    if (info->pair && ranks != 2)
         return "this benchmark is measured with 2 ranks only";
     if (kind == BENCH_SENDRECV && ranks % 2 != 0)
         return "sendrecv is measured between pairs: the number of ranks must be even";

@@ -21,6 +21,12 @@ enum bench_kind {
     BENCH_ALLTOALL,
     BENCH_BCAST,
     BENCH_SPARSE,
+    BENCH_GRID,
+    BENCH_MESH,
+    BENCH_LINE,
+    BENCH_ROLLING,
+    BENCH_PATTERN_SETUP,
+    BENCH_STREAM,
     BENCH_KINDS
 };
 
@@ -29,9 +35,13 @@ struct hemt_kind {
     const char *sizes; /* that are measured if none are named; NULL if it has no sizes */
     const char *help;
     const char *headline;
-    bool together; /* messages and collectives: any number of ranks, from two kinds of memory */
-    bool blocks;   /* a buffer holds one block of the size per rank */
-    bool reduces;  /* sizes are whole numbers of doubles */
+    const char *unit;  /* what a size counts; NULL: bytes */
+    const char *ranks; /* by default; NULL: two */
+    bool pair;         /* between two ranks only */
+    bool together;     /* messages and collectives: any number of ranks, from two kinds of memory */
+    bool blocks;       /* a buffer holds one block of the size per rank */
+    bool reduces;      /* sizes are whole numbers of doubles */
+    bool lists;        /* measured with several numbers of ranks in one go */
 };
 
 const struct hemt_kind *hemt_kind(enum bench_kind kind);

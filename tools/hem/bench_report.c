@@ -24,16 +24,27 @@ static bool read_number(const char *line, const char *key, double *number_p) {
     return end != at;
 }
 
+/* 0 if it is not there. */
+static size_t count_of(const char *line, const char *key) {
+    double number;
+
+    return read_number(line, key, &number) && number > 0 ? (size_t)number : 0;
+}
+
 static bool read_line(const char *line, struct hemt_group *group_p, struct hemt_sample *sample_p) {
     const char *impl = value_of(line, "impl");
     double bytes;
 
-    if (impl == NULL || sscanf(impl, "\"%15[a-z0-9-]\"", group_p->impl) != 1)
+    if (impl == NULL || sscanf(impl, "\"%23[a-z0-9-]\"", group_p->impl) != 1)
         return false;
     if (!read_number(line, "bytes", &bytes) || !read_number(line, "us", &sample_p->us) ||
         !read_number(line, "line_ns", &sample_p->line_ns))
         return false;
     group_p->bytes = (size_t)bytes;
+    group_p->ranks = (int)count_of(line, "ranks");
+    group_p->moved = count_of(line, "moved");
+    group_p->messages = count_of(line, "messages");
+    group_p->peak = count_of(line, "peak");
     return sample_p->us >= 0;
 }
 
@@ -49,9 +60,11 @@ static void *grown(void *array, size_t count, size_t size) {
 
 static size_t group_index(struct hemt_report *report, const struct hemt_group *group) {
     for (size_t i = 0; i < report->group_count; i++) {
-        if (report->groups[i].bytes == group->bytes &&
-            strcmp(report->groups[i].impl, group->impl) == 0)
-            return i;
+        if (report->groups[i].bytes != group->bytes || report->groups[i].ranks != group->ranks ||
+            strcmp(report->groups[i].impl, group->impl) != 0)
+            continue;
+        report->groups[i] = *group;
+        return i;
     }
     report->groups = grown(report->groups, report->group_count, sizeof(*group));
     report->groups[report->group_count] = *group;

@@ -10,13 +10,19 @@
 
 /* What is measured: one implementation at one size. */
 struct hemt_group {
-    char impl[16];
-    size_t bytes;
+    char impl[24];
+    int ranks;
+    size_t bytes; /* or whatever a size counts */
+    /* What the runner said last; 0: nothing. */
+    size_t moved; /* bytes */
+    size_t messages;
+    size_t peak; /* bytes */
 };
 
 struct hemt_report {
     const char *bench;
-    int ranks;
+    const char *about; /* what exactly was measured; NULL or empty: nothing to say */
+    int ranks;         /* 0: those of each group */
     int rounds;
     struct hemt_group *groups;
     size_t group_count;

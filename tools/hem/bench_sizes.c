@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 static const size_t largest = (size_t)1 << 30;
@@ -72,4 +71,25 @@ const char *hemt_sizes_parse(const char *text, struct hemt_sizes *sizes_p) {
     }
     *sizes_p = sizes;
     return NULL;
+}
+
+bool hemt_ranks_parse(const char *text, struct hemt_ranks *ranks_p) {
+    struct hemt_ranks list = {.count = 0};
+
+    for (;;) {
+        char *end;
+        long ranks = strtol(text, &end, 10);
+        int last = list.count == 0 ? 1 : list.ranks[list.count - 1];
+
+        if (end == text || ranks <= last || ranks > 4096 || list.count == HEMT_RANKS_MAX)
+            return false;
+        list.ranks[list.count++] = (int)ranks;
+        if (*end == '\0')
+            break;
+        if (*end != ',')
+            return false;
+        text = end + 1;
+    }
+    *ranks_p = list;
+    return true;
 }

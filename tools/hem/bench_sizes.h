@@ -1,6 +1,7 @@
 #ifndef HEMT_BENCH_SIZES_H
 #define HEMT_BENCH_SIZES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define HEMT_SIZES_MAX 64
@@ -19,5 +20,16 @@ struct hemt_sizes {
  * refused.
  */
 const char *hemt_sizes_parse(const char *text, struct hemt_sizes *sizes_p);
+
+#define HEMT_RANKS_MAX 16
+
+/* Numbers of ranks, in growing order. */
+struct hemt_ranks {
+    int ranks[HEMT_RANKS_MAX];
+    size_t count;
+};
+
+/* Read a list such as "2,4,8": growing numbers from 2 to 4096. Returns whether it is one. */
+bool hemt_ranks_parse(const char *text, struct hemt_ranks *ranks_p);
 
 #endif

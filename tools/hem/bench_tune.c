@@ -15,10 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    MOST_RANK_COUNTS = 16
-};
-
 static const double child_limit_s = 120;
 
 static const struct {
@@ -44,8 +40,7 @@ struct algorithms {
 };
 
 struct tuning {
-    int ranks[MOST_RANK_COUNTS]; /* in growing order */
-    size_t rank_counts;
+    struct hemt_ranks ranks;
     int repeat;
     struct hemt_sizes sizes; /* none: those of each benchmark */
 };
@@ -55,24 +50,6 @@ struct result {
     struct hemt_row rows[HEMT_SIZES_MAX];
     size_t count;
 };
-
-static bool parse_ranks(const char *text, struct tuning *tuning) {
-    tuning->rank_counts = 0;
-    for (;;) {
-        char *end;
-        long ranks = strtol(text, &end, 10);
-        int last = tuning->rank_counts == 0 ? 1 : tuning->ranks[tuning->rank_counts - 1];
-
-        if (end == text || ranks <= last || ranks > 4096 || tuning->rank_counts == MOST_RANK_COUNTS)
-            return false;
-        tuning->ranks[tuning->rank_counts++] = (int)ranks;
-        if (*end == '\0')
-            return true;
-        if (*end != ',')
-            return false;
-        text = end + 1;
-    }
-}
 
 static bool grows(const struct hemt_sizes *sizes) {
     for (size_t i = 1; i < sizes->count; i++) {
@@ -87,7 +64,7 @@ static int take_option(int option, char **argv, struct tuning *tuning) {
 
     switch (option) {
     case 'n':
-        if (!parse_ranks(optarg, tuning))
+        if (!hemt_ranks_parse(optarg, &tuning->ranks))
             return hemt_usage("bench", "-n takes growing numbers from 2 to 4096, such as 2,4,8");
         return 0;
     case 's':
@@ -115,7 +92,7 @@ static int parse(int argc, char **argv, struct tuning *tuning_p) {
     };
     int option;
 
-    *tuning_p = (struct tuning){.ranks = {2, 4, 8}, .rank_counts = 3, .repeat = 3};
+    *tuning_p = (struct tuning){.ranks = {{2, 4, 8}, 3}, .repeat = 3};
     optind = 0;
     while ((option = getopt_long(argc, argv, ":n:", longs, NULL)) != -1) {
         int code = take_option(option, argv, tuning_p);
@@ -168,7 +145,8 @@ static const char *measure(const struct tuning *tuning, size_t collective,
     enum bench_kind kind = collectives[collective].kind;
 
     for (size_t a = 0; a < algorithms.count; a++) {
-        const char *why = hemt_impl_command(HEMT_HEM, kind, report->ranks, sizes, &commands[a]);
+        const char *why =
+            hemt_impl_command(HEMT_HEM, kind, report->ranks, sizes, NULL, &commands[a]);
         if (why != NULL)
             return why;
         hemt_command_name(&commands[a], algorithms.name[a]);
@@ -261,19 +239,19 @@ static void print_rows(size_t collective, const char *ranks, const struct result
 /* Numbers of ranks that want the same are one; the largest stands for all above it, too. */
 static void print_collective(const struct tuning *tuning, size_t collective,
                              const struct result *results) {
-    for (size_t r = 0; r < tuning->rank_counts; r++) {
+    for (size_t r = 0; r < tuning->ranks.count; r++) {
         char ranks[16] = "UINT32_MAX";
 
-        if (r + 1 < tuning->rank_counts && same(&results[r], &results[r + 1]))
+        if (r + 1 < tuning->ranks.count && same(&results[r], &results[r + 1]))
             continue;
-        if (r + 1 < tuning->rank_counts)
-            snprintf(ranks, sizeof(ranks), "%d", tuning->ranks[r]);
+        if (r + 1 < tuning->ranks.count)
+            snprintf(ranks, sizeof(ranks), "%d", tuning->ranks.ranks[r]);
         print_rows(collective, ranks, &results[r]);
     }
 }
 
 int hemt_tune(int argc, char **argv) {
-    static struct result results[MOST_RANK_COUNTS];
+    static struct result results[HEMT_RANKS_MAX];
     struct tuning tuning;
     bool complete = true;
     int code = parse(argc, argv, &tuning);
@@ -283,8 +261,8 @@ int hemt_tune(int argc, char **argv) {
     puts("/* {kind, ranks up to, bytes up to, algorithm}: the first row that fits counts. Made by\n"
          " * `hem bench tune`. */");
     for (size_t c = 0; c < COLLECTIVES; c++) {
-        for (size_t r = 0; r < tuning.rank_counts; r++)
-            complete &= tune_one(&tuning, c, tuning.ranks[r], &results[r]);
+        for (size_t r = 0; r < tuning.ranks.count; r++)
+            complete &= tune_one(&tuning, c, tuning.ranks.ranks[r], &results[r]);
         print_collective(&tuning, c, results);
         fflush(stdout);
     }

@@ -5,5 +5,6 @@
 int hemt_run(int argc, char **argv);
 int hemt_ps(int argc, char **argv);
 int hemt_info(int argc, char **argv);
+int hemt_draw(int argc, char **argv);
 
 #endif

@@ -18,6 +18,7 @@ static const command commands[] = {
     {"run", hemt_run, "start a program on several ranks and watch over them"},
     {"ps", hemt_ps, "show your running jobs and what each rank waits for"},
     {"info", hemt_info, "show version, machine, transports and settings"},
+    {"draw", hemt_draw, "draw who owns which points and who sends where"},
     {"bench", hemt_bench, "measure Hem beside the hardware and other libraries"},
 };
 
