@@ -72,15 +72,16 @@ HEM_API HEM_MUST_CHECK hem_status hem_world_threads(int n, hem_rank_fn fn, void 
 /**
  * Leave the world and free it. NULL is allowed and does nothing.
  *
- * Waits, up to the world's time limit, until every living rank has closed too, so that nobody's
- * memory goes away while a peer still puts into it. Windows still open are closed with it: their
- * handles stay valid for hem_window_destroy, every other call on them returns HEM_ERR_CLOSED. The
- * world is gone afterwards whatever the status says. Peers that wait for this rank get
- * HEM_ERR_PEER.
+ * Does what is left on its streams first. Waits, up to the world's time limit, until every living
+ * rank has closed too, so that nobody's memory goes away while a peer still puts into it. Windows
+ * still open are closed with it: their handles stay valid for hem_window_destroy, every other call
+ * on them returns HEM_ERR_CLOSED. The world is gone afterwards whatever the status says, but for
+ * HEM_ERR_ARG. Peers that wait for this rank get HEM_ERR_PEER.
  *
  * Collective. When no other thread of this rank is in a call on this world.
  *
- * @return HEM_OK, HEM_ERR_PEER if a rank died, HEM_ERR_TIMEOUT if one did not close in time.
+ * @return HEM_OK, HEM_ERR_PEER if a rank died, HEM_ERR_TIMEOUT if one did not close in time;
+ *         HEM_ERR_ARG from a function on a stream of this world, and then nothing has happened.
  */
 HEM_API hem_status hem_world_close(hem_world *world);
 

@@ -12,6 +12,10 @@ static size_t bytes_of(const hemi_collective *c) {
 
 static uint64_t lay_out(hemi_collective *c) {
     hemi_collective_cut(c, bytes_of(c), bytes_of(c), c->context->stage_bytes);
+    /* Private memory is always staged: the root copies while the others read (on a Xeon, 8 MiB to one
+     * other rank take 788 us so, and 1000 read from its process). */
+    c->pulls = false;
+    c->width = c->context->stage_bytes;
     return hemi_pieces(bytes_of(c), c->width);
 }
 

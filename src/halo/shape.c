@@ -1,11 +1,10 @@
 /*
  * Making shapes.
  *
- * First the bytes and offsets of the specification are checked, so that nothing below can overflow
- * that is not checked again. Then axes of one step are dropped, a list that goes by equal steps
- * becomes a plain axis, axes that continue each other are merged, and the innermost one becomes
- * part of the chunk where it is contiguous. What is left of a list is grouped into equal runs,
- * which are just longer chunks, or kept as runs of their own.
+ * Axes of one step are dropped, a list that goes by equal steps becomes a plain axis, axes that
+ * continue each other are merged, and the innermost one becomes part of the chunk where it is
+ * contiguous. What is left of a list is grouped into equal runs, which are just longer chunks, or
+ * kept as runs of their own.
  */
 #include "halo/shape_inside.h"
 
@@ -43,21 +42,6 @@ static hem_status too_large(void) {
     return hemi_fail(HEM_ERR_LIMIT, "the points of a field span more than 63 bits can count");
 }
 
-/* Widen a range by what a number of steps adds to offsets. */
-static bool widen(int64_t low, int64_t high, int64_t *first, int64_t *end) {
-    return !__builtin_add_overflow(*first, low < 0 ? low : 0, first) &&
-           !__builtin_add_overflow(*end, high > 0 ? high : 0, end);
-}
-
-static bool widen_by_axis(const hemi_shape_axis *axis, int64_t *first, int64_t *end) {
-    int64_t last;
-
-    if (axis->count - 1 > INT64_MAX ||
-        __builtin_mul_overflow((int64_t)(axis->count - 1), axis->stride, &last))
-        return false;
-    return widen(last, last, first, end);
-}
-
 static bool is_empty(const hemi_shape_spec *spec) {
     for (size_t k = 0; k < spec->axis_count; k++) {
         if (spec->axes[k].count == 0)
@@ -66,22 +50,15 @@ static bool is_empty(const hemi_shape_spec *spec) {
     return false;
 }
 
-/* Bytes of all and the ends of all axes but the list. */
-static bool check_axes(const hemi_shape_spec *spec) {
+/* Whether all bytes can be counted, hence products of counts. Offsets are checked in the end. */
+static bool is_countable(const hemi_shape_spec *spec) {
     uint64_t bytes = spec->element;
-    int64_t first = spec->base;
-    int64_t end = spec->base;
 
-    if (spec->element > INT64_MAX || __builtin_add_overflow(end, (int64_t)spec->element, &end))
-        return false;
     for (size_t k = 0; k < spec->axis_count; k++) {
-        bool listed = spec->list != NULL && k == spec->list_axis;
-        if (__builtin_mul_overflow(bytes, spec->axes[k].count, &bytes) || bytes > INT64_MAX)
-            return false;
-        if (!listed && !widen_by_axis(&spec->axes[k], &first, &end))
+        if (__builtin_mul_overflow(bytes, spec->axes[k].count, &bytes))
             return false;
     }
-    return true;
+    return bytes <= INT64_MAX;
 }
 
 static hem_status check_spec(const hemi_shape_spec *spec) {
@@ -337,7 +314,7 @@ hem_status hemi_shape_make(const hemi_shape_spec *spec, hemi_shape **shape_p) {
         return status;
     if (is_empty(spec))
         return make_empty(spec, shape_p);
-    if (!check_axes(spec))
+    if (!is_countable(spec))
         return too_large();
     memcpy(d.axes, spec->axes, spec->axis_count * sizeof spec->axes[0]);
     status = make(&d, spec, &shape);

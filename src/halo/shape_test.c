@@ -190,6 +190,11 @@ static void what_does_not_fit_is_refused(void **state) {
                                            .axis_count = 3,
                                            .axes = {{1u << 31, 0}, {1u << 31, 0}, {4, 0}}}),
                      HEM_ERR_LIMIT);
+    /* The product of these counts wraps to a small one. */
+    assert_int_equal(try((hemi_shape_spec){.element = 1,
+                                           .axis_count = 2,
+                                           .axes = {{(1ull << 33) + 1, 0}, {(1ull << 33) + 1, 0}}}),
+                     HEM_ERR_LIMIT);
     assert_int_equal(try((hemi_shape_spec){.element = 1, .axis_count = 1, .axes = {{3, top}}}),
                      HEM_ERR_LIMIT);
     assert_int_equal(

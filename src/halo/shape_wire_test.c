@@ -67,6 +67,10 @@ static void other_lengths_are_refused(void **state) {
         test_shape t;
         shape_from_zero(&random, &t);
         wire = written(&t);
+        /* The last word of the head says how many bytes are packed. */
+        wire.at[48] ^= 1;
+        assert_int_equal(hemi_shape_read(wire.at, wire.count, UINT64_MAX, &back), HEM_ERR_MISMATCH);
+        wire.at[48] ^= 1;
         for (size_t n = 0; n < wire.count; n++)
             assert_int_equal(hemi_shape_read(wire.at, n, UINT64_MAX, &back), HEM_ERR_MISMATCH);
         wire.memory = realloc(wire.memory, wire.count + 64);
@@ -133,11 +137,40 @@ static void spoilt_bytes_do_no_harm(void **state) {
     }
 }
 
+/* Runs that are as long together as they should be, but not each by itself. */
+static void runs_are_checked(void **state) {
+    const uint64_t wrong[][2] = {{0, 72}, {72, 0}, {1, 71}, {68, 4}, {UINT64_MAX, 73}};
+    test_shape t = {.spec = {.element = 8, .axis_count = 1, .axes = {{30, 8}}}};
+    hemi_shape *back = NULL;
+    test_bytes wire;
+
+    (void)state;
+    for (int64_t i = 0; i < 30; i++)
+        t.list[i] = i + (i >= 5 ? 10 : 0) + (i >= 9 ? 10 : 0);
+    t.spec.list = t.list;
+    make_test_shape(&t);
+    wire = written(&t);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        /* The last three runs of two words each: offset and length, which are 40, 32 and 168. */
+        memcpy(wire.at + wire.count - 40, &wrong[i][0], 8);
+        memcpy(wire.at + wire.count - 24, &wrong[i][1], 8);
+        assert_int_equal(hemi_shape_read(wire.at, wire.count, 1 << 20, &back), HEM_ERR_MISMATCH);
+        assert_null(back);
+    }
+    memcpy(wire.at + wire.count - 40, &(uint64_t){40}, 8);
+    memcpy(wire.at + wire.count - 24, &(uint64_t){32}, 8);
+    assert_int_equal(hemi_shape_read(wire.at, wire.count, 1 << 20, &back), HEM_OK);
+    hemi_shape_free(back);
+    free(wire.memory);
+    free_test_shape(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_come_back_the_same),
         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(spoilt_bytes_do_no_harm),
+        cmocka_unit_test(runs_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,6 +193,65 @@ static void with_callbacks(struct rank *r, bool thread) {
         CHECK_OK(hem_progress_stop(r->world));
 }
 
+/* A callback that checks, changes the owners' values and starts the next run. */
+struct link {
+    struct rank *r;
+    int which;
+    atomic_int left;
+};
+
+static bool as_image(const halo_set *s) {
+    for (size_t i = 0; i < s->count; i++)
+        if (memcmp(s->fields[i].base, s->fields[i].image, s->fields[i].size) != 0)
+            return false;
+    return true;
+}
+
+static void next_link(hem_op *op, hem_status status, void *arg) {
+    struct link *l = arg;
+    halo_set *s = &l->r->s[l->which];
+    int left = atomic_load(&l->left);
+
+    (void)op;
+    halo_set_expect(s, NULL, (uint64_t)left);
+    if (status != HEM_OK || !as_image(s))
+        atomic_fetch_add(&l->r->bad, 1);
+    if (left > 1) {
+        halo_set_fill(s, (uint64_t)left - 1);
+        atomic_store(&l->left, left - 1);
+        if (hem_exchange_start(l->r->exchange[l->which], NULL) != HEM_OK)
+            atomic_fetch_add(&l->r->bad, 1);
+    } else {
+        atomic_store(&l->left, 0);
+    }
+}
+
+static void chain(struct rank *r, bool thread) {
+    struct link links[FLIGHT];
+    int64_t limit = harness_now() + LIMIT;
+
+    if (thread)
+        CHECK_OK(hem_progress_start(r->world));
+    for (int i = 0; i < FLIGHT; i++) {
+        links[i] = (struct link){r, i, 20};
+        halo_set_fill(&r->s[i], 20);
+        CHECK_OK(hem_exchange_start(r->exchange[i], NULL));
+        CHECK_OK(hem_op_on_done(hem_exchange_op(r->exchange[i]), next_link, &links[i]));
+    }
+    for (int i = 0; i < FLIGHT; i++) {
+        while (atomic_load(&links[i].left) > 0) {
+            CHECK(harness_now() < limit);
+            CHECK_OK(hem_progress(r->world));
+            sched_yield();
+        }
+    }
+    if (thread)
+        CHECK_OK(hem_progress_stop(r->world));
+    for (int i = 0; i < FLIGHT; i++)
+        CHECK_OK(hem_op_on_done(hem_exchange_op(r->exchange[i]), NULL, NULL));
+    CHECK_EQ(atomic_load(&r->bad), 0);
+}
+
 /* Rank 0 comes late: the others' runs are under way for as long as it likes. */
 static void patience(struct rank *r) {
     halo_grid g = {.dims = 1, .extent = {4 * r->size}, .low = {1}, .high = {1}};
@@ -260,6 +319,8 @@ static void fly(struct rank *r, uint64_t number) {
     }
     with_callbacks(r, false);
     with_callbacks(r, true);
+    chain(r, false);
+    chain(r, true);
     free_all(r);
 }
 

@@ -59,14 +59,17 @@ static void run_until_broken(struct rank *r, hem_exchange *exchange) {
     (void)r;
 }
 
-static void late_for_run(struct rank *r, bool on_stream) {
+/* With `few_limits` only the late rank's neighbours have a time limit, and the others learn of it. */
+static void late_for_run(struct rank *r, bool on_stream, bool few_limits) {
     hem_exchange_options options;
     hem_exchange *exchange = NULL;
     hem_stream *stream = NULL;
+    int64_t began;
 
     begin(r);
     options = halo_set_options(&r->s);
-    options.run_timeout_ns = limit;
+    if (!few_limits || harness_left(r->world) == r->late || harness_right(r->world) == r->late)
+        options.run_timeout_ns = limit;
     CHECK_OK(hem_exchange_create(r->world, &options, &exchange));
     for (uint64_t round = 0; round < 3; round++)
         halo_set_run(&r->s, exchange, NULL, round);
@@ -80,7 +83,9 @@ static void late_for_run(struct rank *r, bool on_stream) {
             else
                 CHECK_EQ((uint64_t)status, (uint64_t)HEM_ERR_REVOKED);
         }
+        began = harness_now();
         check_broken(hem_stream_sync(stream, LIMIT));
+        CHECK(harness_now() - began < 4 * limit + 10 * harness_slack());
         CHECK_OK(hem_stream_destroy(stream));
     } else if (r->me != r->late) {
         run_until_broken(r, exchange);
@@ -100,6 +105,8 @@ static void given_up(struct rank *r) {
     begin(r);
     exchange = halo_set_exchange(&r->s);
     halo_set_run(&r->s, exchange, NULL, 1);
+    if (r->me == r->late)
+        harness_sleep_ms(20); /* so that the others sleep when it happens, and must be woken */
     if (r->me != r->late) {
         hem_status status;
 
@@ -146,9 +153,9 @@ int rank_main(hem_world *world) {
     for (int i = 0; i < harness_rounds(8); i++) {
         r.late = i % r.size;
         harness_step("late for a run", (uint64_t)i);
-        late_for_run(&r, false);
+        late_for_run(&r, false, i % 4 > 1);
         harness_step("late for a run on a stream", (uint64_t)i);
-        late_for_run(&r, true);
+        late_for_run(&r, true, i % 2);
         harness_step("given up", (uint64_t)i);
         given_up(&r);
         harness_step("late for set-up", (uint64_t)i);

@@ -214,6 +214,34 @@ static void behind_itself(struct rank *r, uint64_t round) {
     settle(r);
 }
 
+/* A run that nobody finishes is finished by the next start, though that one moves other fields. */
+static void part_behind_part(struct rank *r, uint64_t round) {
+    struct task t = {r, round, 2};
+    hem_exchange_how how = {.struct_size = sizeof how, .fields = 1};
+
+    CALL(r->a, hold, r);
+    CALL(r->a, fill, &t);
+    CHECK_OK(hem_exchange_start_on(r->exchange, &how, r->a));
+    CALL(r->a, read_slowly, &t);
+    how.fields = 2;
+    CHECK_OK(hem_exchange_start_on(r->exchange, &how, r->a));
+    CHECK_OK(hem_exchange_finish_on(r->exchange, r->a));
+    CALL(r->a, check, &t);
+    settle(r);
+}
+
+/* A plain start, and its finish on a stream. */
+static void plain_start(struct rank *r, uint64_t round) {
+    struct task t = {r, round, 0};
+
+    fill(HEM_OK, &t);
+    CHECK_OK(hem_exchange_start(r->exchange, NULL));
+    CALL(r->a, hold, r);
+    CHECK_OK(hem_exchange_finish_on(r->exchange, r->a));
+    CALL(r->a, check, &t);
+    settle(r);
+}
+
 static void unordered(struct rank *r, uint64_t round) {
     struct task t[2] = {{r, round * 2, 0}, {r, round * 2 + 1, 0}};
     hem_event *event = NULL;
@@ -291,7 +319,6 @@ static void dropped(struct rank *r, uint64_t round) {
 static void make(struct rank *r, uint64_t number) {
     harness_rng rng = harness_rng_of(r->seed, number, 0);
     harness_rng own = harness_rng_of(r->seed, number, 1 + (uint64_t)r->me);
-    halo_spec spec = halo_spec_random(&rng, 3);
     hem_pattern *pattern;
 
     r->g =
@@ -299,8 +326,12 @@ static void make(struct rank *r, uint64_t number) {
     r->c = halo_grid_case(&r->g, r->size);
     pattern = halo_grid_pattern(r->world, &r->g, &r->c);
     r->s = (halo_set){.world = r->world};
-    halo_set_add(&r->s, pattern, &r->c, &spec, (int)harness_below(&own, HALO_LAYOUTS), HALO_MIXED,
-                 &own);
+    for (int i = 0; i < 2; i++) {
+        halo_spec spec = halo_spec_random(&rng, 3);
+
+        halo_set_add(&r->s, pattern, &r->c, &spec, (int)harness_below(&own, HALO_LAYOUTS),
+                     HALO_MIXED, &own);
+    }
     r->exchange = halo_set_exchange(&r->s);
     hem_pattern_destroy(pattern);
 }
@@ -316,6 +347,8 @@ static void all_rows(struct rank *r, uint64_t number) {
     plain_finish(r, 4);
     finish_waits(r, 5);
     behind_itself(r, 6);
+    part_behind_part(r, 40);
+    plain_start(r, 41);
     unordered(r, 7);
     unordered(r, 8);
     for (uint64_t i = 9; i < 15; i++)

@@ -30,6 +30,14 @@ for name in all-gather reduce-scatter all-reduce async rolling; do
     says $name 1
 done
 
+# A halo exchange: a rank that is its own neighbour, one that is on both sides, and several.
+for ranks in 1 2 3 4 5 8 17; do
+    run -n $ranks --timeout 30 "$HEM_BUILD/examples/halo"
+    code_is 0 "halo, $ranks ranks"
+    out_says "^halo +$ranks ranks, 200 steps of 120 x 180 points: all as they should be\$" halo
+    err_lines 0 "halo, $ranks ranks"
+done
+
 # A mesh: both formats, with more ranks than send directly in its set-up.
 for file in plate plate-2; do
     for ranks in 1 2 3 5 17; do

@@ -65,6 +65,8 @@ static void set_aside(hem_world *world, hem_exchange *x) {
     x->next_left = world->engine.left;
     world->engine.left = x;
     world->engine.left_free = free_left;
+    /* Whoever waits for a run that will not come must hear of it. */
+    hemi_liveness_alarm(&world->root->arena, world->root->platform);
     sweep(world);
 }
 

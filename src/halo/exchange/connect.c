@@ -493,47 +493,16 @@ static hem_status talk(hem_exchange *x, hemi_router *router, char *sentence) {
     return status;
 }
 
-/* What ranks say before they talk: as patterns in the making do, they go on from the most routes. */
-typedef struct begin_say {
-    uint64_t routes;
-    int64_t timeout_ns;
-} begin_say;
-
-/* All could plan their part: agree on numbers and on the time limit, of which the shortest counts. */
-static hem_status agree(hem_exchange *x, hem_status status, hemi_router *router) {
-    hem_world *world = router->world;
-    const hemi_platform *platform = world->root->platform;
-    begin_say all = {world->routes_made, x->setup_timeout_ns};
-    status = hemi_team_agree(world, router->call, status, 0, &all, sizeof all, all.timeout_ns);
-    if (status != HEM_OK)
-        return status;
-    for (uint32_t r = 0; r < world->size; r++) {
-        begin_say say;
-        hemi_team_heard(world, r, &say, sizeof say);
-        all.routes = say.routes > all.routes ? say.routes : all.routes;
-        if (say.timeout_ns >= 0 && (all.timeout_ns < 0 || say.timeout_ns < all.timeout_ns))
-            all.timeout_ns = say.timeout_ns;
-    }
-    hemi_team_done(world);
-    world->routes_made = all.routes;
-    x->setup_timeout_ns = all.timeout_ns;
-    if (all.timeout_ns >= 0)
-        router->deadline_ns = platform->now(platform->ctx) + (uint64_t)all.timeout_ns;
-    return HEM_OK;
-}
-
 hem_status hemi_exchange_connect(hem_exchange *x, hem_world *world, hem_status status) {
-    hemi_router router = {
-        .world = world, .call = HEMI_CALL_EXCHANGE_CREATE, .deadline_ns = UINT64_MAX};
+    hemi_router router = {0};
     if (status == HEM_OK)
         status = hemi_parts_make(x);
     if (status == HEM_OK)
         status = shape_sends(x);
     if (status == HEM_OK)
         status = allocate(x, world);
-    if (status == HEM_OK)
-        status = hemi_route_ready(world);
-    status = agree(x, status, &router);
+    status = hemi_router_begin(&router, world, HEMI_CALL_EXCHANGE_CREATE, status, 0,
+                               x->setup_timeout_ns, NULL);
     if (status != HEM_OK)
         return status;
     char sentence[HEMI_ERROR_MAX] = "";

@@ -327,6 +327,13 @@ static hem_status find_end(const hem_exchange *x, uint64_t now_ns) {
     return HEM_OK;
 }
 
+/* Whether this rank does not depend on its neighbour any more, but for what has come already. Of an
+ * exchange that a neighbour has broken nothing more will come, whoever else this rank waits for. */
+static bool is_spared(const hem_exchange *x, hemi_halo_lane *lane) {
+    return is_own(x, lane) || ((hemi_way_gone(&lane->way) & HEMI_GONE_BROKEN) == 0 &&
+                               (is_done(x, lane) || has_left_all(x, lane)));
+}
+
 /*
  * What has come counts, although its sender is gone: so look whether a neighbour is gone first, and
  * then once more at what it has left.
@@ -335,14 +342,13 @@ static hem_status find_reason(hem_exchange *x, uint64_t now_ns) {
     hem_status status = HEM_OK;
     for (size_t l = 0; l < x->lane_count && status == HEM_OK && !x->broken; l++) {
         hemi_halo_lane *lane = &x->lanes[l];
-        if (is_done(x, lane) || (status = find_lost(x, lane)) == HEM_OK)
+        if (is_spared(x, lane) || (status = find_lost(x, lane)) == HEM_OK)
             continue;
         char sentence[HEMI_ERROR_MAX];
         hemi_error_save(sentence);
         if (advance(&x->task) != HEMI_AGAIN)
             return HEM_OK;
-        /* What has come may have to wait: for the stream, or for lower ranks in a reverse run. */
-        if (is_done(x, lane) || has_left_all(x, lane))
+        if (is_spared(x, lane))
             status = HEM_OK;
         else
             hemi_error_restore(sentence);

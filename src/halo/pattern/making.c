@@ -15,15 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What ranks say when they begin. */
-typedef struct begin_say {
-    uint64_t routes; /* made so far */
-    int64_t timeout_ns;
-    uint64_t votes;
-} begin_say;
-
-_Static_assert(sizeof(begin_say) <= HEMI_SAY_MAX, "it is said in one step");
-
 void hemi_making_fail(hemi_making *making, hem_status status) {
     if (making->status != HEM_OK || status == HEM_OK)
         return;
@@ -65,54 +56,27 @@ static hem_status make_pattern(hemi_making *making, hem_world *world, enum hemi_
     return HEM_OK;
 }
 
-/*
- * All say how many routes they have made, and go on from the most: so that numbers agree even if one
- * has left a set-up early. The same with time limits, of which the shortest counts.
- */
-static void hear(hemi_making *making, begin_say *all) {
-    hem_world *world = making->router.world;
-    making->voters[0] = making->voters[1] = UINT32_MAX;
-    for (uint32_t r = 0; r < world->size; r++) {
-        begin_say say;
-        hemi_team_heard(world, r, &say, sizeof say);
-        all->routes = say.routes > all->routes ? say.routes : all->routes;
-        if (say.timeout_ns >= 0 && (all->timeout_ns < 0 || say.timeout_ns < all->timeout_ns))
-            all->timeout_ns = say.timeout_ns;
-        for (uint32_t bit = 0; bit < 2; bit++)
-            if ((say.votes >> bit & 1) != 0 && making->voters[bit] == UINT32_MAX)
-                making->voters[bit] = r;
-        making->votes |= (uint32_t)say.votes & 3;
-    }
-    hemi_team_done(world);
-}
-
 hem_status hemi_making_poll(hemi_making *making, hem_world *world, uint32_t call,
                             enum hemi_pattern_kind kind, size_t domain_count, uint64_t fingerprint,
                             uint32_t votes, hem_status status, int64_t timeout_ns) {
     const hemi_platform *platform = world->root->platform;
+    hemi_votes said = {.mine = votes};
     memset(making, 0, sizeof *making);
     making->router = (hemi_router){.world = world, .call = call, .deadline_ns = UINT64_MAX};
     making->began_ns = platform->now(platform->ctx);
-    if (status == HEM_OK && timeout_ns != 0)
-        status = hemi_check_timeout(timeout_ns, hemi_call_name(call));
     if (status == HEM_OK)
         status = make_pattern(making, world, kind, domain_count);
-    if (status == HEM_OK)
-        status = hemi_route_ready(world);
-    begin_say say = {world->routes_made, timeout_ns, votes};
-    if (timeout_ns == 0 || timeout_ns < HEM_FOREVER)
-        say.timeout_ns = world->timeout_ns;
-    status = hemi_team_agree(world, call, status, fingerprint, &say, sizeof say, say.timeout_ns);
+    status =
+        hemi_router_begin(&making->router, world, call, status, fingerprint, timeout_ns, &said);
     if (status != HEM_OK) {
         hemi_pattern_drop(making->pattern);
         making->pattern = NULL;
         return status;
     }
-    hear(making, &say);
-    world->routes_made = say.routes;
+    making->votes = said.all;
+    making->voters[0] = said.voters[0];
+    making->voters[1] = said.voters[1];
     making->pattern->id = ++world->objects_made;
-    if (say.timeout_ns >= 0)
-        making->router.deadline_ns = platform->now(platform->ctx) + (uint64_t)say.timeout_ns;
     return HEM_OK;
 }
 

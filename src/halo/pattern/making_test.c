@@ -104,7 +104,7 @@ static int run_poor(hem_world *world, void *arg) {
     RANK_CHECK(hem_sync(world, HEM_SEC(20)) == HEM_OK);
     if (world->rank == t->culprit)
         allocations_left = t->allocations;
-    t->results[world->rank] = make_mesh(world, t->known, HEM_SEC(2), &pattern);
+    t->results[world->rank] = make_mesh(world, t->known, HEM_SEC(20), &pattern);
     allocations_left = -1;
     (void)snprintf(t->sentences[world->rank], HEMI_ERROR_MAX, "%s", hem_last_error());
     RANK_CHECK((pattern != NULL) == (t->results[world->rank] == HEM_OK));

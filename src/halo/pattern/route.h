@@ -54,6 +54,25 @@ static inline void hemi_router_drop(hemi_router *router, uint64_t bytes) {
 /** The time that is left, as calls take it: nanoseconds, or HEM_FOREVER. */
 int64_t hemi_router_left(const hemi_router *router);
 
+/** Two questions that ranks answer as they begin: bits 0 and 1. */
+typedef struct hemi_votes {
+    uint32_t mine;
+    uint32_t all;       /**< of any rank */
+    uint32_t voters[2]; /**< the lowest rank that said yes, or UINT32_MAX */
+} hemi_votes;
+
+/**
+ * Begin to route: all ranks have come, and agree on `call`, `fingerprint` and that `status` is HEM_OK
+ * on all.
+ *
+ * Afterwards the router is ready. The shortest time limit of all ranks is its deadline, so that they
+ * give up together; 0 is the world's. `votes` may be NULL. Collective.
+ * @return HEM_OK, or the same error on all ranks.
+ */
+hem_status hemi_router_begin(hemi_router *router, hem_world *world, uint32_t call,
+                             hem_status status, uint64_t fingerprint, int64_t timeout_ns,
+                             hemi_votes *votes);
+
 /** Put a record into the bag. `from` is this rank. @return HEM_OK, HEM_ERR_MEMORY. */
 hem_status hemi_bag_add(hemi_bag *bag, uint32_t from, uint32_t to, const void *data, size_t bytes);
 
