@@ -1,5 +1,5 @@
 /* Running an exchange: see lane.h for who writes what. */
-#include "halo/exchange/exchange.h"
+#include "halo/exchange/message.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,175 +8,11 @@ static hem_exchange *of_task(hemi_task *task) {
     return (hem_exchange *)(void *)((unsigned char *)task - offsetof(struct hem_exchange, task));
 }
 
-static bool is_own(const hem_exchange *x, const hemi_halo_lane *lane) {
-    return lane->way.peer == x->world->rank;
-}
-
-/* Which parts this rank packs in a run, and which it unpacks. */
-static const hemi_parts *outgoing(const hem_exchange *x, const hemi_halo_lane *lane) {
-    return x->how.combine == 0 ? &lane->sends : &lane->recvs;
-}
-
-static const hemi_parts *incoming(const hem_exchange *x, const hemi_halo_lane *lane) {
-    return x->how.combine == 0 ? &lane->recvs : &lane->sends;
-}
-
-/* Reverse runs copy nothing in one go. */
-static bool is_direct(const hem_exchange *x, const hemi_part *part) {
-    return part->direct && x->how.combine == 0;
-}
-
-static bool is_in(const hem_exchange *x, const hemi_part *part) {
-    return x->whole ? !part->unwanted : hemi_part_is_in(part, &x->how);
-}
-
-static uint64_t message_bytes(const hem_exchange *x, const hemi_parts *parts) {
-    if (x->whole)
-        return parts->bytes;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < parts->count; i++)
-        if (is_in(x, &parts->parts[i]) && !is_direct(x, &parts->parts[i]))
-            sum += hemi_part_room(&parts->parts[i]);
-    return sum;
-}
-
-/* What both sides of a message must agree on. */
-static uint64_t check_of(const hem_exchange *x, uint64_t bytes) {
-    return x->how_hash ^ bytes;
-}
-
 static uint64_t hash_how(const hem_exchange_how *how) {
     uint64_t hash = how->fields * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 29 ^ how->sides) * 0xbf58476d1ce4e5b9u;
     hash = (hash ^ hash >> 32 ^ (uint64_t)how->combine) * 0x94d049bb133111ebu;
     return (hash ^ hash >> 31) << 48; /* above any length */
-}
-
-static void pack(hem_exchange *x, hemi_halo_lane *lane) {
-    const hemi_parts *parts = outgoing(x, lane);
-    uint64_t bytes = message_bytes(x, parts);
-    unsigned char *out = hemi_way_out(&lane->way, x->run, bytes);
-    lane->waits = false;
-    for (size_t i = 0; i < parts->count; i++) {
-        const hemi_part *part = &parts->parts[i];
-        if (!is_in(x, part))
-            continue;
-        if (is_direct(x, part)) {
-            lane->waits = true;
-            continue;
-        }
-        hemi_shape_pack(part->shape, part->memory, out);
-        out += hemi_part_room(part);
-    }
-    hemi_way_post(&lane->way, x->run, check_of(x, bytes));
-    hemi_wake(x->world->root, lane->way.block);
-    lane->packed = true;
-}
-
-static hem_reduction reduction_of(hem_combine combine) {
-    static const hem_reduction table[] = {HEM_SUM, HEM_SUM, HEM_MIN, HEM_MAX};
-    return table[combine];
-}
-
-/* A value of an owner and what came from its copy. */
-static void combine_part(const hem_exchange *x, const hemi_part *part, unsigned char *in) {
-    if (part->frozen)
-        return;
-    if (part->negated)
-        hemi_shape_negate(part->packed, in, part->field->dtype);
-    if (x->how.combine == HEM_COMBINE_REPLACE)
-        hemi_shape_unpack(part->shape, part->memory, in);
-    else
-        hemi_shape_combine(part->shape, part->memory, in, part->field->dtype,
-                           reduction_of(x->how.combine));
-}
-
-static void fill_part(const hemi_part *part, const unsigned char *in) {
-    if (part->direct)
-        hemi_shape_pair_copy(part->pair, part->memory, part->from);
-    else
-        hemi_shape_unpack(part->shape, part->memory, in);
-    if (part->negated)
-        hemi_shape_negate(part->shape, part->memory, part->field->dtype);
-}
-
-static bool pulls(const hem_exchange *x, const hemi_parts *parts) {
-    if (x->whole)
-        return parts->direct != 0;
-    for (size_t i = 0; i < parts->count; i++)
-        if (is_in(x, &parts->parts[i]) && is_direct(x, &parts->parts[i]))
-            return true;
-    return false;
-}
-
-/* A neighbour has given up. If one of them is dead, that is why. */
-static hem_status fail_gone(const hem_exchange *x, const hemi_halo_lane *lane) {
-    for (size_t l = 0; l < x->lane_count; l++) {
-        uint32_t peer = x->lanes[l].way.peer;
-        if (!hemi_liveness_may_come(&x->world->root->arena, x->world->members[peer]))
-            return hemi_world_fail_peer(x->world, peer, "hem_exchange_finish");
-    }
-    bool destroyed = (hemi_way_gone(&lane->way) & HEMI_GONE_BROKEN) == 0;
-    return hemi_fail(HEM_ERR_REVOKED,
-                     "hem_exchange_finish: rank %u has %s this exchange in or "
-                     "before run %llu",
-                     lane->way.peer, destroyed ? "destroyed" : "given up",
-                     (unsigned long long)x->run);
-}
-
-/* The message is here. */
-static hem_status unpack(hem_exchange *x, hemi_halo_lane *lane) {
-    const hemi_parts *parts = incoming(x, lane);
-    uint64_t bytes = message_bytes(x, parts);
-    if (__builtin_expect(hemi_way_check(&lane->way, x->run) != check_of(x, bytes), 0))
-        return hemi_fail(HEM_ERR_MISMATCH,
-                         "hem_exchange_finish: run %llu of rank %u is not what rank %u does: other "
-                         "fields, sides or combination",
-                         (unsigned long long)x->run, lane->way.peer, x->world->rank);
-    if (pulls(x, parts) && !hemi_way_pull(&lane->way, x->run))
-        return fail_gone(x, lane);
-    unsigned char *in = hemi_way_in(&lane->way, x->run, bytes);
-    for (size_t i = 0; i < parts->count; i++) {
-        const hemi_part *part = &parts->parts[i];
-        if (!is_in(x, part))
-            continue;
-        if (x->how.combine == 0)
-            fill_part(part, in);
-        else
-            combine_part(x, part, in);
-        if (!is_direct(x, part))
-            in += hemi_part_room(part);
-    }
-    hemi_way_take(&lane->way, x->run);
-    hemi_wake(x->world->root, lane->way.block);
-    lane->taken = true;
-    return HEM_OK;
-}
-
-/* Within this rank a part goes through scratch memory, so that it is combined as any other. */
-static void combine_own(const hem_exchange *x, const hemi_part *halo, const hemi_part *owner) {
-    if (owner->frozen)
-        return;
-    hemi_shape_pack(halo->shape, halo->memory, x->scratch);
-    combine_part(x, owner, x->scratch);
-}
-
-/* Between domains of this rank there is no message. */
-static void copy_own(hem_exchange *x, hemi_halo_lane *lane) {
-    for (size_t i = 0; i < lane->recvs.count; i++) {
-        const hemi_part *halo = &lane->recvs.parts[i];
-        const hemi_part *owner = &lane->sends.parts[i];
-        if (!is_in(x, halo))
-            continue;
-        if (x->how.combine != 0) {
-            combine_own(x, halo, owner);
-            continue;
-        }
-        hemi_shape_pair_copy(halo->pair, halo->memory, owner->memory);
-        if (halo->negated)
-            hemi_shape_negate(halo->shape, halo->memory, halo->field->dtype);
-    }
-    lane->taken = true;
 }
 
 /* Look for what can be packed. */
@@ -187,7 +23,7 @@ static bool pack_lanes(hem_exchange *x) {
         if (lane->packed)
             continue;
         if (hemi_way_may_pack(&lane->way, x->run))
-            pack(x, lane);
+            hemi_message_pack(x, lane);
         else
             all = false;
     }
@@ -198,7 +34,7 @@ static bool pack_lanes(hem_exchange *x) {
 #define AHEAD 8
 
 static void ask_ahead(const hem_exchange *x, const hemi_halo_lane *lane) {
-    uint64_t bytes = incoming(x, lane)->bytes;
+    uint64_t bytes = x->how.combine == 0 ? lane->recvs.bytes : lane->sends.all;
     if (bytes <= HEMI_NOTE_BYTES)
         return;
     const unsigned char *in = hemi_way_in(&lane->way, x->run, bytes);
@@ -218,10 +54,10 @@ static hem_status take_lanes(hem_exchange *x, bool *all_p) {
             continue;
         if (!all && x->how.combine != 0)
             break;
-        if (is_own(x, lane)) {
-            copy_own(x, lane);
+        if (hemi_lane_is_own(x, lane)) {
+            hemi_message_copy_own(x, lane);
         } else if (hemi_way_arrived(&lane->way, x->run)) {
-            hem_status status = unpack(x, lane);
+            hem_status status = hemi_message_take(x, lane);
             if (status != HEM_OK)
                 return status;
         } else {
@@ -265,7 +101,7 @@ static hem_status drain(hem_exchange *x) {
 /* Whether a neighbour has done all that this run needs of it, but for what we have yet to take. */
 static bool has_left_all(const hem_exchange *x, const hemi_halo_lane *lane) {
     return lane->packed && !lane->waits && hemi_way_arrived(&lane->way, x->run) &&
-           !pulls(x, incoming(x, lane));
+           !hemi_message_pulls(x, lane);
 }
 
 static hem_status advance(hemi_task *task) {
@@ -293,7 +129,7 @@ void hemi_exchange_break(hem_exchange *x, hem_status status) {
     x->ending = status;
     snprintf(x->text, sizeof x->text, "%s", hem_last_error());
     for (size_t l = 0; l < x->lane_count; l++)
-        if (!is_own(x, &x->lanes[l]))
+        if (!hemi_lane_is_own(x, &x->lanes[l]))
             hemi_store64_release(&x->lanes[l].way.out->credit.gone, HEMI_GONE_BROKEN);
     hemi_fence_seq_cst(); /* pairs with that in hemi_way_pull */
     hemi_liveness_alarm(&root->arena, root->platform);
@@ -306,10 +142,10 @@ static bool is_done(const hem_exchange *x, hemi_halo_lane *lane) {
 
 /* Why nothing can come of a lane any more, if so. */
 static hem_status find_lost(const hem_exchange *x, const hemi_halo_lane *lane) {
-    if (is_own(x, lane))
+    if (hemi_lane_is_own(x, lane))
         return HEM_OK;
     if (hemi_way_gone(&lane->way) != HEMI_GONE_NOT)
-        return fail_gone(x, lane);
+        return hemi_exchange_fail_gone(x, lane);
     return hemi_world_may_come(x->world, lane->way.peer)
                ? HEM_OK
                : hemi_world_fail_peer(x->world, lane->way.peer, "hem_exchange_finish");
@@ -330,8 +166,8 @@ static hem_status find_end(const hem_exchange *x, uint64_t now_ns) {
 /* Whether this rank does not depend on its neighbour any more, but for what has come already. Of an
  * exchange that a neighbour has broken nothing more will come, whoever else this rank waits for. */
 static bool is_spared(const hem_exchange *x, hemi_halo_lane *lane) {
-    return is_own(x, lane) || ((hemi_way_gone(&lane->way) & HEMI_GONE_BROKEN) == 0 &&
-                               (is_done(x, lane) || has_left_all(x, lane)));
+    return hemi_lane_is_own(x, lane) || ((hemi_way_gone(&lane->way) & HEMI_GONE_BROKEN) == 0 &&
+                                         (is_done(x, lane) || has_left_all(x, lane)));
 }
 
 /*
@@ -369,8 +205,9 @@ static void trouble(hemi_task *task, uint64_t now_ns) {
 /* A neighbour that gave up before this run will not be heard of again. */
 static hem_status find_gone(const hem_exchange *x) {
     for (size_t l = 0; l < x->lane_count; l++)
-        if (!is_own(x, &x->lanes[l]) && (hemi_way_gone(&x->lanes[l].way) & HEMI_GONE_BROKEN) != 0)
-            return fail_gone(x, &x->lanes[l]);
+        if (!hemi_lane_is_own(x, &x->lanes[l]) &&
+            (hemi_way_gone(&x->lanes[l].way) & HEMI_GONE_BROKEN) != 0)
+            return hemi_exchange_fail_gone(x, &x->lanes[l]);
     return HEM_OK;
 }
 
@@ -380,7 +217,7 @@ static void start(struct hem_op *op) {
     x->run++;
     for (size_t l = 0; l < x->lane_count; l++) {
         hemi_halo_lane *lane = &x->lanes[l];
-        lane->packed = is_own(x, lane);
+        lane->packed = hemi_lane_is_own(x, lane);
         lane->taken = false;
         lane->waits = false;
     }
@@ -418,7 +255,7 @@ static void where(struct hem_op *op, hemi_flight_note *note) {
     const hem_exchange *x = (const hem_exchange *)(const void *)op;
     for (size_t l = 0; l < x->lane_count; l++) {
         const hemi_halo_lane *lane = &x->lanes[l];
-        if (is_own(x, lane) || (lane->packed && lane->taken && !lane->waits))
+        if (hemi_lane_is_own(x, lane) || (lane->packed && lane->taken && !lane->waits))
             continue;
         bool arrives = lane->packed && !lane->taken;
         note->peer = (int32_t)x->world->members[lane->way.peer];
