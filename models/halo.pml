@@ -14,9 +14,10 @@
  *       only when FREED >= e                 done
  *
  * Whoever is done with a run writes its field for the next one at once, and starts that. A rank
- * that fails, by a time limit or because a neighbour that it still needs is gone or dead, stores
- * GONE at all its neighbours and sounds the alarm; so it spreads. GONE is loaded before the words
- * that it excuses: who finds all it needs does not care that the neighbour has left since.
+ * that fails, by a time limit, because a neighbour has failed, or because one that it still needs has
+ * left or is dead, stores GONE at all its neighbours and sounds the alarm; so it spreads. GONE is
+ * loaded before the words that it excuses: who finds all it needs does not care that the neighbour
+ * has left since.
  *
  *   whoever copies from a field            whoever fails
  *     PULLING = e                            GONE = 1 at all neighbours
@@ -81,6 +82,8 @@
 #define LAND(lane, e) (7 * (lane) + 2 + HALF(e))
 #define FREED(lane) (7 * (lane) + 4)
 #define GONE(lane) (7 * (lane) + 5)
+#define BROKEN 1
+#define LEFT 2
 #define PULLING(lane) (7 * (lane) + 6)
 #define FIELD(r) (7 * LANES + (r))
 #define BELL(r) (7 * LANES + RANKS + (r))
@@ -145,7 +148,7 @@ bool killed;
 #elif defined(MUT_ANY_GONE)
 #define LOST(d) (HAS(d) && IS_GONE(d))
 #else
-#define LOST(d) (NEEDS(d) && IS_GONE(d))
+#define LOST(d) (NEEDS(d) && IS_GONE(d) || HAS(d) && mem[GONE(IN(d))] == BROKEN)
 #endif
 #define DOOMED (LOST(0) || LOST(1))
 
@@ -332,7 +335,7 @@ active [RANKS] proctype Rank()
         :: else -> break
         od;
         if
-        :: leave(2)
+        :: leave(LEFT)
 #ifndef UNEVEN
         :: true /* It keeps the exchange, and does not come back to it. */
 #endif
@@ -348,7 +351,7 @@ lost:
         goto left;
 #endif
 broken:
-        leave(1);
+        leave(BROKEN);
         take_back();
 left:
         skip

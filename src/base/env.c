@@ -20,7 +20,7 @@ static const hemi_env_entry table[] = {
     {"HEM_CHANNEL_COPY", "auto",
      "how private memory goes between processes: staged, single (process_vm_readv) or auto"},
     {"HEM_COLL_BYTES", "64K", "staging for one step of a collective; a rank has 16 of them"},
-    {"HEM_HALO_DIRECT", "16K",
+    {"HEM_HALO_DIRECT", "2K",
      "messages of an exchange from this length on are copied from field to field where they can"},
     {"HEM_CHECK", "0", "1: collectives first compare what the ranks called"},
     {"HEM_ALGORITHM", "by size and ranks",

@@ -25,7 +25,7 @@
 #define STAGE_BYTES (64u << 10)
 
 /* Shorter messages of an exchange are packed although they could be copied in one go. */
-#define DIRECT_BYTES (16u << 10)
+#define DIRECT_BYTES (2u << 10)
 
 /* What a rank says about its cores when it opens. */
 typedef struct cores_say {

@@ -159,52 +159,75 @@ static const struct bad bad_meshes[] = {
     {"a halo without positions", HALO_ARG, false, NULL},
 };
 
+/* What a rank passes for one. */
+struct mesh {
+    int64_t points[5];
+    size_t halo[1];
+    int64_t ids[1];
+    int owners[1];
+    hem_mesh_domain d;
+};
+
+static void spoil_lists(struct mesh *m, int kind, const struct rank *r) {
+    if (kind == 0)
+        m->points[4] = 777;
+    if (kind == 2)
+        m->points[2] = 3;
+    if (kind == 3)
+        m->halo[0] = 5;
+    if (kind == 4)
+        m->points[1] = -1;
+    if (kind == 5)
+        m->ids[0] = 888;
+    if (kind == 6)
+        m->owners[0] = r->size;
+    if (kind == 7)
+        m->owners[0] = r->me;
+}
+
+static void spoil_mesh(struct mesh *m, int kind, const struct rank *r) {
+    bool has_halo = r->size > 1;
+
+    spoil_lists(m, kind, r);
+    if (kind == 8)
+        m->d.halo_owners = m->owners;
+    if (kind == 9 || kind == 10)
+        m->d.points = NULL;
+    if (kind == 12)
+        m->d.halo = NULL;
+    if (kind == 10)
+        m->d.count = SIZE_MAX / 4;
+    if (kind == 11)
+        m->d.halo_count = SIZE_MAX / 4;
+    else
+        m->d.halo_count = kind != 1 && (has_halo || kind == 0 || kind == 3 || kind == 5 ||
+                                        kind == 6 || kind == 12);
+}
+
 static void bad_mesh(struct rank *r, int kind) {
     const struct bad *b = &bad_meshes[kind];
     int next = (r->me + 1) % r->size;
-    int64_t points[5] = {10 * r->me, 10 * r->me + 1, 10 * r->me + 2, 10 * r->me + 3, 10 * next};
-    size_t halo[1] = {4};
-    int64_t ids[1] = {10 * next};
-    int owners[1] = {next};
-    hem_mesh_domain d = {.points = points, .count = 5, .halo = halo, .halo_count = 1};
-    hem_mesh_options o = {.struct_size = sizeof o, .domains = &d, .domain_count = 1};
+    struct mesh m = {
+        .points = {10 * r->me, 10 * r->me + 1, 10 * r->me + 2, 10 * r->me + 3, 10 * next},
+        .halo = {4},
+        .ids = {10 * next},
+        .owners = {next},
+        .d = {.points = m.points, .count = 5, .halo = m.halo, .halo_count = r->size > 1},
+    };
+    hem_mesh_options o = {.struct_size = sizeof o, .domains = &m.d, .domain_count = 1};
     hem_pattern *pattern = NULL;
 
     /* One rank alone cannot have its own point as halo of the same domain. */
     if (r->size == 1)
-        points[4] = ids[0] = 4, d.halo_count = 0;
-    if (kind == 5)
-        d.halo = NULL, d.halo_ids = ids;
-    if (kind == 6 || kind == 7)
-        d.halo_owners = owners;
-    if (r->odd) {
-        if (kind == 0)
-            points[4] = 777, d.halo_count = 1;
-        if (kind == 1)
-            d.halo_count = 0;
-        if (kind == 2)
-            points[2] = 3;
-        if (kind == 3)
-            halo[0] = 5, d.halo_count = 1;
-        if (kind == 4)
-            points[1] = -1;
-        if (kind == 5)
-            ids[0] = 888, d.halo_count = 1;
-        if (kind == 6)
-            owners[0] = r->size, d.halo_count = 1;
-        if (kind == 7)
-            owners[0] = r->me;
-        if (kind == 8)
-            d.halo_owners = owners;
-        if (kind == 9)
-            d.points = NULL;
-        if (kind == 10)
-            d.points = NULL, d.count = SIZE_MAX / 4;
-        if (kind == 11)
-            d.halo_count = SIZE_MAX / 4;
-        if (kind == 12)
-            d.halo = NULL, d.halo_count = 1;
+        m.points[4] = m.ids[0] = 4;
+    if (kind == 5) {
+        m.d.halo = NULL;
+        m.d.halo_ids = m.ids;
     }
+    if (kind == 6 || kind == 7)
+        m.d.halo_owners = m.owners;
+    if (r->odd)
+        spoil_mesh(&m, kind, r);
     halo_refused(r->world, b->what, hem_pattern_mesh(r->world, &o, &pattern), b->allowed);
     if (b->names)
         CHECK_SENTENCE(b->names);

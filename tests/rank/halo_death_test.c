@@ -13,6 +13,7 @@
 #include "halo_bad.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 enum kind {
@@ -29,12 +30,14 @@ enum kind {
     TEST,
     OP,
     STREAM,
+    ANYWHERE, /**< at a random moment; processes only */
     KINDS
 };
 
-static const char *const names[KINDS] = {"grid",     "mesh", "lists", "sphere",  "create",
-                                         "validate", "run",  "busy",  "started", "reverse",
-                                         "test",     "op",   "stream"};
+static const char *const names[KINDS] = {
+    "grid", "mesh",    "lists",   "sphere", "create", "validate", "run",
+    "busy", "started", "reverse", "test",   "op",     "stream",   "anywhere",
+};
 
 static struct plan {
     enum kind kind;
@@ -60,11 +63,13 @@ struct rank {
 /* What a dead thread leaves behind, to be freed when all have ended. */
 static struct rank dead;
 
+/* Fifty milliseconds where the machine can keep it: not with a crowd on few cores. Ranks that were busy
+ * until then, and not asleep, are scheduled behind whatever else the machine does. */
 static int64_t death_limit(int ranks) {
     const char *text = getenv("HEM_TEST_DEATH_MS");
     int64_t limit = HEM_MS(text && *text ? atoi(text) : 50);
 
-    if (harness_sanitized() || ranks > 2 * harness_cores())
+    if (harness_sanitized() || plan.kind == ANYWHERE || ranks > 2 * harness_cores())
         limit += harness_slack();
     return limit;
 }
@@ -88,7 +93,18 @@ static void check_in_time(const struct rank *r) {
                      names[plan.kind], plan.victim, (long long)took / 1000);
 }
 
+static hem_status live(struct rank *r);
+static void kill_later(void *arg);
+
 static int die(struct rank *r) {
+    harness_thread thread;
+
+    if (plan.kind == ANYWHERE) {
+        harness_start(&thread, kill_later, r);
+        while (live(r) == HEM_OK)
+            continue;
+        return 1;
+    }
     if (plan.kind == BUSY)
         for (int i = 0; i < 30; i++)
             CHECK_OK(hem_exchange_run(r->exchange, NULL, LIMIT));
@@ -163,6 +179,36 @@ static hem_status run_once(struct rank *r) {
     return hem_op_wait(hem_exchange_op(r->exchange), LIMIT);
 }
 
+/* Everything from a pattern to its end, many times: there is always something under way. */
+static hem_status live(struct rank *r) {
+    hem_exchange_how how = {.struct_size = sizeof how, .combine = HEM_COMBINE_MAX};
+    hem_exchange_options options = halo_set_options(&r->s);
+    hem_grid_options grid = halo_grid_options(&r->g, r->me);
+    hem_pattern *pattern = NULL;
+    hem_exchange *exchange = NULL;
+    hem_status status = hem_pattern_grid(r->world, &grid, &pattern);
+
+    if (status == HEM_OK)
+        status = hem_exchange_create(r->world, &options, &exchange);
+    for (int i = 0; i < 9 && status == HEM_OK; i++)
+        status = hem_exchange_run(exchange, i % 3 ? NULL : &how, LIMIT);
+    if (status == HEM_OK)
+        status = hem_exchange_run(r->exchange, NULL, LIMIT);
+    free((void *)(uintptr_t)grid.domains);
+    hem_pattern_destroy(pattern);
+    hem_exchange_destroy(exchange);
+    return status;
+}
+
+static void kill_later(void *arg) {
+    const struct rank *r = arg;
+    struct timespec t = {.tv_nsec = (long)(harness_now() / 7 % 4000000)};
+
+    nanosleep(&t, NULL);
+    stamp(r);
+    raise(SIGKILL);
+}
+
 static bool is_neighbour(const struct rank *r) {
     return harness_left(r->world) == plan.victim || harness_right(r->world) == plan.victim;
 }
@@ -175,18 +221,21 @@ static void wait_until_dead(struct rank *r) {
     if (plan.early)
         harness_sleep_ms(60);
     while (status == HEM_OK)
-        status = in_setup ? set_up(r) : run_once(r);
+        status = in_setup ? set_up(r) : plan.kind == ANYWHERE ? live(r) : run_once(r);
     if (status != HEM_ERR_PEER && (in_setup || status != HEM_ERR_REVOKED))
         harness_fail(__FILE__, __LINE__, "%s gave %s: %s", names[plan.kind],
                      hem_status_name(status), hem_last_error());
     /* Neighbours of the dead rank see that, whoever else has given up by then. */
-    if (in_setup || is_neighbour(r)) {
+    if (plan.kind != ANYWHERE && (in_setup || is_neighbour(r))) {
         CHECK_EQ((uint64_t)status, (uint64_t)HEM_ERR_PEER);
         CHECK_NAMES_RANK(plan.victim);
     }
+    /* Others may wait for this rank in an exchange that had no part in it. */
+    if (plan.kind == ANYWHERE)
+        CHECK_OK(hem_world_revoke(r->world));
     if (!plan.early)
         check_in_time(r);
-    if (!in_setup)
+    if (!in_setup && plan.kind != ANYWHERE)
         CHECK_STATUS(hem_exchange_run(r->exchange, NULL, LIMIT), HEM_ERR_REVOKED);
 }
 
@@ -262,7 +311,7 @@ static int all_cases(int ranks) {
     int failed = 0;
 
     harness_set_threads();
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < ANYWHERE; kind++) {
         for (int i = 0; i < 3; i++) {
             plan = (struct plan){(enum kind)kind, i == 1 ? ranks - 1 : 0, "0", i == 2};
             if (plan.early && plan.kind == BUSY)

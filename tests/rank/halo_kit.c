@@ -119,8 +119,7 @@ void halo_check_facts(const halo_case *c, const hem_world *world, const hem_patt
 static halo_field *grow(halo_set *s) {
     s->fields = realloc(s->fields, (s->count + 1) * sizeof *s->fields);
     s->bindings = realloc(s->bindings, (s->count + 1) * sizeof *s->bindings);
-    s->cases = realloc(s->cases, (s->count + 1) * sizeof *s->cases);
-    CHECK(s->fields && s->bindings && s->cases);
+    CHECK(s->fields && s->bindings);
     s->bindings[s->count] = (hem_binding){0};
     return &s->fields[s->count++];
 }
@@ -147,7 +146,6 @@ void halo_set_add(halo_set *s, const hem_pattern *pattern, const halo_case *c,
         *f = (halo_field){.domain = &mine[i], .spec = *spec};
         f->number = spec->number ? spec->number : counted;
         halo_field_make(s, f, layout, memory, rng);
-        s->cases[s->count - 1] = c;
         b->pattern = pattern;
         b->field = f->field;
         b->number = spec->number;
@@ -202,10 +200,8 @@ void halo_set_free(halo_set *s) {
     }
     free(s->fields);
     free(s->bindings);
-    free(s->cases);
     s->fields = NULL;
     s->bindings = NULL;
-    s->cases = NULL;
     s->count = 0;
     s->pool_used = 0;
 }

@@ -206,7 +206,6 @@ typedef struct halo_set {
     hem_world *world;
     halo_field *fields;
     hem_binding *bindings;
-    const halo_case **cases; /**< of each field */
     size_t count;
     unsigned char *pool;
     size_t pool_bytes;

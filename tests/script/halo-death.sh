@@ -50,6 +50,9 @@ for kind in grid mesh lists sphere create validate run busy started reverse test
         done
     fi
 done
+for ((i = 0; i < 20; i++)); do
+    one anywhere $((2 + i % 4)) $((i % 2)) kill 137
+done
 
 echo "$cases cases, $failed failed"
 [ $failed -eq 0 ]
