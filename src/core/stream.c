@@ -10,7 +10,7 @@
 /* Where threads share cores, a waiting one lets go of its core as soon as in core/root.c. */
 #define SPIN_SHARED 4
 /* How long a rank that has ended without closing waits for its streams before it counts as dead. */
-#define FAREWELL_NS 100000000
+#define FAREWELL_NS 20000000
 #define NAP_NS      20000
 
 hem_status hemi_stream_check(const hem_stream *stream, const char *call) {
@@ -160,7 +160,8 @@ static void prepare(hem_stream *stream, hem_world *world) {
     hemi_lock(root->platform, &root->streams_lock);
     for (const hem_stream *s = root->streams; s != NULL; s = s->next)
         threads++;
-    stream->id = ++root->streams_made;
+    stream->id = root->streams_made + 1;
+    hemi_store64_relaxed(&root->streams_made, stream->id);
     hemi_unlock(&root->streams_lock);
     stream->spin = root->spin;
     stream->yield_ns = root->yield_ns;
@@ -209,9 +210,16 @@ hem_status hem_stream_create(hem_world *world, hem_stream **stream_p) {
     return HEM_OK;
 }
 
+/* Most ranks never make one: then nothing is locked, which a rank that ends might leave so. */
+static bool has_none(const hemi_root *root) {
+    return hemi_load64_relaxed(&root->streams_made) == 0;
+}
+
 /* Whether the calling thread is that of a stream of this rank; of `world` only, unless NULL. */
 static bool is_on_stream(hemi_root *root, const hem_world *world) {
     bool inside = false;
+    if (has_none(root))
+        return false;
     hemi_lock(root->platform, &root->streams_lock);
     for (const hem_stream *s = root->streams; s != NULL; s = s->next)
         if ((world == NULL || s->world == world) && hemi_stream_is_inside(s))
@@ -303,6 +311,8 @@ hem_status hem_stream_test(hem_stream *stream, bool *done_p) {
 /* The stream of `world` (NULL: of any) with the lowest number above `id`. One more reference. */
 static hem_stream *next_stream(hemi_root *root, const hem_world *world, uint64_t id) {
     hem_stream *found = NULL;
+    if (has_none(root))
+        return NULL;
     hemi_lock(root->platform, &root->streams_lock);
     for (hem_stream *s = root->streams; s != NULL; s = s->next)
         if (s->id > id && (world == NULL || s->world == world) &&

@@ -17,16 +17,29 @@ static uint64_t padded(uint64_t bytes) {
     return (bytes + 7) / 8 * 8;
 }
 
-/* From pieces this long on it is faster to read them where they are than to have them packed: of
- * shorter ones, whole lines come from another core's cache for a few bytes each. (On a Xeon, 4 fields
- * of 16 x 16 in rows of 128 bytes take 1.8 us so and 2.8 packed; single elements 5 times as long.) */
-#define PIECE_MIN HEMI_LINE
+/*
+ * What lies in library memory is left there if the message and its pieces are long enough: one copy
+ * saves more then than waiting for the receiver costs. Of shorter pieces whole lines come from another
+ * core's cache for a few bytes each. With more neighbours the waiting weighs more: they are packed one
+ * after the other while others come. Measured on a Xeon, rows of 128 bytes: 4 fields of 16 x 16 to one
+ * neighbour take 2.1 us so and 2.9 packed; 16 fields to seven neighbours 44 and 31.
+ */
+typedef struct limits {
+    uint64_t bytes; /* of a message */
+    uint64_t piece; /* on average */
+} limits;
 
-/* Whether peers can read this part where it is, and had better. */
+static limits find_limits(const hem_exchange *x) {
+    uint64_t bytes = x->world->root->settings.direct_bytes;
+    size_t others = x->lane_count - (hemi_lane_with(x, x->world->rank) != NULL);
+    if (bytes == 0)
+        return (limits){0, 0};
+    return others <= 2 ? (limits){bytes, HEMI_LINE} : (limits){8 * bytes, 512};
+}
+
+/* Whether peers can read this part where it is. */
 static bool is_reachable(const hemi_root *root, const hemi_part *part) {
     if (part->unwanted || part->bytes == 0)
-        return false;
-    if (root->settings.direct_bytes > 0 && hemi_shape_piece(part->shape) < PIECE_MIN)
         return false;
     if (root->threads)
         return true;
@@ -38,18 +51,17 @@ static bool is_reachable(const hemi_root *root, const hemi_part *part) {
            hemi_arena_in_part(&root->arena, root->rank, offset, (uint64_t)end);
 }
 
-/*
- * What lies in library memory is left there if the message is long enough: one copy saves more then
- * than waiting for the receiver costs.
- */
-static void choose_direct(const hemi_root *root, hemi_halo_lane *lane) {
+static void choose_direct(const hem_exchange *x, hemi_halo_lane *lane) {
+    limits least = find_limits(x);
     uint64_t sum = 0;
-    for (size_t i = 0; i < lane->sends.count; i++)
-        if (is_reachable(root, &lane->sends.parts[i]))
-            sum += lane->sends.parts[i].bytes;
-    for (size_t i = 0; i < lane->sends.count; i++)
-        lane->sends.parts[i].direct =
-            sum >= root->settings.direct_bytes && is_reachable(root, &lane->sends.parts[i]);
+    for (size_t i = 0; i < lane->sends.count; i++) {
+        hemi_part *part = &lane->sends.parts[i];
+        part->direct =
+            is_reachable(x->world->root, part) && hemi_shape_piece(part->shape) >= least.piece;
+        sum += part->direct ? part->bytes : 0;
+    }
+    for (size_t i = 0; i < lane->sends.count && sum < least.bytes; i++)
+        lane->sends.parts[i].direct = false;
 }
 
 static void fill_answer(const hemi_root *root, const hemi_part *part, answer *a) {
@@ -97,7 +109,7 @@ hem_status hemi_answer_say(hem_exchange *x, hemi_bag *bag) {
     for (size_t l = 0; l < x->lane_count && status == HEM_OK; l++) {
         if (x->lanes[l].way.peer == rank)
             continue;
-        choose_direct(x->world->root, &x->lanes[l]);
+        choose_direct(x, &x->lanes[l]);
         status = answer_lane(x->world->root, &x->lanes[l], rank, bag);
     }
     return status;
