@@ -13,7 +13,8 @@
  * lock of this rank's engine.
  *
  * A run that fails, because a neighbour died, the world was revoked or a time limit passed, breaks
- * its exchange: neighbours that wait for it get HEM_ERR_REVOKED, as does every later run.
+ * its exchange: neighbours that are in a run get HEM_ERR_REVOKED, as does every later run, and so it
+ * spreads. Other exchanges of the world are not concerned; hem_world_revoke ends all.
  */
 #ifndef HEM_EXCHANGE_H
 #define HEM_EXCHANGE_H
@@ -29,8 +30,8 @@ extern "C" {
 typedef struct hem_exchange hem_exchange;
 
 enum {
-    /** Only owners' points are read: halos of this field are not filled, and a reverse run leaves
-     *  it as it is. Its memory may be read-only. */
+    /** The field is only read: its halos are not filled, and a reverse run sends them but leaves the
+     *  field as it is. Its memory may be read-only. */
     HEM_FIELD_READ_ONLY = 1,
     /** Two components are a vector: see hem_pattern_sphere. */
     HEM_FIELD_VECTOR = 2

@@ -107,12 +107,12 @@ typedef struct hem_mesh_domain {
     const int64_t *points; /**< global ids, not negative, in the order in which they are stored */
     size_t count;
     /** Which of them are halo: positions in `points`, or, if that is NULL, ids in `halo_ids`. All
-     *  others this domain owns. */
+     *  others this domain owns. What is named twice counts once; of an id all points with it. */
     const size_t *halo;
     const int64_t *halo_ids;
     size_t halo_count;
     /** The rank that owns each halo point, in the same order, if the caller knows. Then owners are
-     *  not searched for; all domains of all ranks or none. */
+     *  not searched for, and two owners of one id not noticed; all domains of all ranks or none. */
     const int *halo_owners;
 } hem_mesh_domain;
 
@@ -244,6 +244,9 @@ HEM_API HEM_MUST_CHECK hem_status hem_pattern_print(const hem_pattern *pattern, 
 /**
  * Check that both sides of every pair of ranks still mean the same points: that every halo point of
  * this rank is written by one link, that links match, and that all points exist.
+ *
+ * A time limit of 0 is the world's. Of meshes and spheres links are compared by their counts, sides and
+ * domains, since ids are not kept.
  *
  * Collective. @return HEM_OK; HEM_ERR_MISMATCH, saying what does not fit; otherwise as
  *         hem_pattern_grid.

@@ -5,38 +5,13 @@
 # dies; they go on without it; and the job ends with the exit code of the one that failed. The
 # checks themselves are in tests/rank/death_test.c and death_again_test.c: here they run under the
 # launcher, where a death ends the job, so that every survivor must have said that it survived.
-set -u
-# A rank that ends without closing its world leaves its handles behind; that is what is tested here.
-export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
-hem=${HEM:?the command to test}
-programs=${HEM_BUILD:?the build folder}/tests
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed=0
-cases=0
-
-complain() {
-    echo "FAILED: $1"
-    sed 's/^/  out: /' "$folder/out"
-    sed 's/^/  err: /' "$folder/err"
-    failed=$((failed + 1))
-}
+# shellcheck source=tests/script/death.bash
+. "${HEM_SOURCE:?the source folder}/tests/script/death.bash"
 
 # one KIND RANKS VICTIM MANNER CODE
 one() {
-    local code wanted
-    cases=$((cases + 1))
-    timeout 60 "$hem" run --grace 5000 --timeout 50 -n "$2" "$programs/rank_death" "$1" "$3" "$4" \
-        >"$folder/out" 2>"$folder/err"
-    code=$?
-    wanted=$(for ((rank = 0; rank < $2; rank++)); do
-        ((rank == $3)) || echo "survived $rank"
-    done)
-    if [ "$(sort "$folder/out")" != "$wanted" ]; then
-        complain "$*: not all survived"
-    elif [ $code -ne "$5" ]; then
-        complain "$*: exit code $code, not $5"
-    elif [ "$5" -ne 0 ] && ! tail -n 1 "$folder/err" | grep -q "rank $3"; then
+    death "$2" "$3" "$5" rank_death "$1" "$3" "$4" || return
+    if [ "$5" -ne 0 ] && ! tail -n 1 "$folder/err" | grep -q "rank $3"; then
         complain "$*: the last line on stderr does not name rank $3"
     fi
 }
@@ -63,7 +38,7 @@ again() {
     cases=$((cases + 1))
     timeout 60 "$hem" run --grace 30000 --timeout 50 -n "$1" "$programs/rank_death_again" "$2" \
         >"$folder/out" 2>"$folder/err"
-    local code=$?
+    code=$?
     [ "$(cat "$folder/out")" = survived ] || complain "again $*: nobody survived"
     [ $code -eq 137 ] || complain "again $*: exit code $code, not 137"
 }
@@ -75,5 +50,4 @@ for ((round = 0; round < rounds; round++)); do
     again $((2 + round % 5)) $((first + round))
 done
 
-echo "$cases cases, $failed failed"
-[ $failed -eq 0 ]
+finish

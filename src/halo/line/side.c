@@ -63,7 +63,7 @@ static bool may_go(const hemi_sides *sides) {
     for (uint32_t i = 0; i < sides->count; i++) {
         const hemi_side *side = &sides->side[i];
         if (side->told != NULL && !hemi_lane_is_dead(&side->lane) &&
-            hemi_load64_acquire(&side->told->gone) != HEMI_GONE_LEFT)
+            hemi_load64_acquire(&side->told->gone) != HEMI_SIDE_LEFT)
             return false;
     }
     return true;
@@ -153,7 +153,7 @@ static void tell_all(hemi_sides *sides, uint64_t gone) {
 }
 
 void hemi_sides_break(hemi_sides *sides) {
-    tell_all(sides, HEMI_GONE_BROKEN);
+    tell_all(sides, HEMI_SIDE_BROKEN);
 }
 
 void hemi_sides_leave(hemi_sides *sides) {
@@ -168,7 +168,7 @@ void hemi_sides_leave(hemi_sides *sides) {
     /* A lane may owe its partner the end of a message, which now hears of this instead. */
     for (uint32_t i = 0; i < sides->count; i++)
         hemi_engine_unlist(world, &sides->side[i].lane.task);
-    tell_all(sides, HEMI_GONE_LEFT);
+    tell_all(sides, HEMI_SIDE_LEFT);
     hemi_engine_unlock(world);
     hemi_lock(world->root->platform, &world->children_lock);
     sides->left = true;

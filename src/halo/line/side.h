@@ -24,13 +24,13 @@
 typedef struct hemi_notice {
     uint64_t accepted; /**< the last round whose payload it has memory for */
     uint64_t refused;  /**< the round whose payload it refused, or 0 */
-    uint64_t gone;     /**< enum hemi_gone */
+    uint64_t gone;     /**< enum hemi_side_gone */
 } __attribute__((aligned(HEMI_LINE))) hemi_notice;
 
-enum hemi_gone {
-    HEMI_GONE_NOT = 0,
-    HEMI_GONE_BROKEN, /**< it gave up; nothing more will come */
-    HEMI_GONE_LEFT    /**< it does not touch the piece any more */
+enum hemi_side_gone {
+    HEMI_SIDE_THERE = 0,
+    HEMI_SIDE_BROKEN, /**< it gave up; nothing more will come */
+    HEMI_SIDE_LEFT    /**< it does not touch the piece any more */
 };
 
 /** Where a piece is: what a partner has to know. */
@@ -82,7 +82,7 @@ void hemi_sides_abandon(hemi_sides *sides);
 
 /** Whether this rank's partner at the side has given up. What it published before is visible. */
 static inline bool hemi_side_is_gone(const hemi_side *side) {
-    return hemi_load64_acquire(&side->told->gone) != HEMI_GONE_NOT;
+    return hemi_load64_acquire(&side->told->gone) != HEMI_SIDE_THERE;
 }
 
 /** Store a word of the notice at the partner, and wake it. */

@@ -1,0 +1,58 @@
+# What the scripts about deaths share; they source it.
+#
+# A rank of a program under the launcher dies, which ends the job, so that every survivor must have
+# said that it survived.
+# shellcheck shell=bash
+set -u
+# A rank that ends without closing its world leaves its handles behind; that is what is tested here.
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
+hem=${HEM:?the command to test}
+programs=${HEM_BUILD:?the build folder}/tests
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+cases=0
+settings=() # of the environment, for the next deaths
+code=0      # of the last job
+
+complain() {
+    echo "FAILED: $1"
+    sed 's/^/  out: /' "$folder/out"
+    sed 's/^/  err: /' "$folder/err"
+    failed=$((failed + 1))
+}
+
+# death RANKS VICTIM CODE PROGRAM ARGUMENTS...: false if it has complained.
+death() {
+    local wanted
+    cases=$((cases + 1))
+    timeout 60 env "${settings[@]}" "$hem" run --grace 5000 --timeout 50 -n "$1" \
+        "$programs/$4" "${@:5}" >"$folder/out" 2>"$folder/err"
+    code=$?
+    wanted=$(for ((rank = 0; rank < $1; rank++)); do
+        ((rank == $2)) || echo "survived $rank"
+    done)
+    if [ "$(sort "$folder/out")" != "$wanted" ]; then
+        complain "$*: not all survived"
+        return 1
+    elif [ $code -ne "$3" ]; then
+        complain "$*: exit code $code, not $3"
+        return 1
+    fi
+}
+
+# kills RUN KIND: in a soak, `RUN KIND RANKS VICTIM kill 137` for more ranks and victims.
+kills() {
+    local ranks victim
+    [ "${HEM_SOAK:-0}" != 0 ] || return 0
+    for ranks in 2 3 5 8; do
+        for victim in 0 $((ranks - 1)); do
+            "$1" "$2" $ranks $victim kill 137
+        done
+    done
+}
+
+finish() {
+    echo "$cases cases, $failed failed"
+    [ $failed -eq 0 ]
+}
