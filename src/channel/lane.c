@@ -134,16 +134,19 @@ static void trouble(hemi_task *task, uint64_t now_ns) {
         hemi_engine_unlist(lane->world, task);
 }
 
-bool hemi_lane_likes_single(const hemi_lane *lane) {
+bool hemi_lane_prefers(const hemi_lane *lane, enum hemi_way way, enum hemi_way other) {
     const hemi_receiving *rx = &lane->rx;
+    bool faster =
+        rx->rates[way] == 0 || (rx->rates[other] != 0 && rx->rates[way] > rx->rates[other]);
+    /* Two in a row, as the sender hears of the first one's wish only afterwards. */
+    return faster != (rx->tries % HEMI_MEASURED_TRIES >= HEMI_MEASURED_TRIES - 2);
+}
+
+bool hemi_lane_likes_single(const hemi_lane *lane) {
     uint32_t copy = lane->world->root->settings.copy;
     if (copy != HEMI_COPY_AUTO || lane->no_single || hemi_lane_same_process(lane))
         return copy == HEMI_COPY_SINGLE && !lane->no_single;
-    bool faster = rx->rates[HEMI_WAY_SINGLE] == 0 ||
-                  (rx->rates[HEMI_WAY_STAGED] != 0 &&
-                   rx->rates[HEMI_WAY_SINGLE] > rx->rates[HEMI_WAY_STAGED]);
-    /* Two in a row, as the sender hears of the first one's wish only afterwards. */
-    return faster != (rx->tries % HEMI_MEASURED_TRIES >= HEMI_MEASURED_TRIES - 2);
+    return hemi_lane_prefers(lane, HEMI_WAY_SINGLE, HEMI_WAY_STAGED);
 }
 
 void hemi_lane_measure(hemi_lane *lane, uint64_t bytes) {

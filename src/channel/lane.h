@@ -36,6 +36,15 @@ enum hemi_rx_phase {
     HEMI_RX_TAKING_BACK /**< it may not any more, but may be in the middle of a piece */
 };
 
+/** How a long message comes. */
+enum hemi_way {
+    HEMI_WAY_STAGED = 0,
+    HEMI_WAY_SINGLE,
+    HEMI_WAY_PULLED, /**< both buffers are library memory: who copies */
+    HEMI_WAY_PUSHED,
+    HEMI_WAYS
+};
+
 typedef struct hemi_queue {
     hemi_letter *head;
     hemi_letter *last; /**< if there is a head */
@@ -65,14 +74,14 @@ typedef struct hemi_receiving {
     uint32_t busy; /**< a thread polls for the next slot by itself; released without the lock */
     bool discard;  /**< the message under way belongs to nobody */
     bool broken;
-    bool remote;       /**< the source is an address of another process */
-    bool slow;         /**< the last piece that was pulled was slow: see offer.c */
-    uint32_t rates[2]; /**< bytes per microsecond of messages staged, and read from the sender */
-    uint32_t tries;    /**< messages that were measured */
-    uint64_t began_ns; /**< of the message under way, if it is measured; else 0 */
-    uint32_t far;      /**< offers still to be taken in another way than by pulling */
-    uint64_t number;   /**< of the slot that began the message under way */
-    uint64_t total;    /**< its length */
+    bool remote;               /**< the source is an address of another process */
+    bool slow;                 /**< the last piece that was pulled was slow: see offer.c */
+    uint32_t rates[HEMI_WAYS]; /**< bytes per microsecond of messages that went so: enum hemi_way */
+    uint32_t tries;            /**< messages that were measured */
+    uint64_t began_ns;         /**< of the message under way, if it is measured; else 0 */
+    uint32_t far;              /**< offers still to be taken in another way than by pulling */
+    uint64_t number;           /**< of the slot that began the message under way */
+    uint64_t total;            /**< its length */
     uint64_t moved;
     uint64_t source; /**< where it is pulled from */
 } hemi_receiving;
@@ -159,10 +168,8 @@ static inline bool hemi_lane_is_library(const hemi_root *root, const void *data,
 /** The slower way is tried again after so many of them. */
 #define HEMI_MEASURED_TRIES 64
 
-enum hemi_way {
-    HEMI_WAY_STAGED = 0,
-    HEMI_WAY_SINGLE
-};
+/** Which of two ways is faster, as far as is known; now and then the other one, to see. */
+bool hemi_lane_prefers(const hemi_lane *lane, enum hemi_way way, enum hemi_way other);
 
 /** Whether messages from the peer's private memory are to be read from there in one copy. */
 bool hemi_lane_likes_single(const hemi_lane *lane);

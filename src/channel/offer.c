@@ -42,13 +42,15 @@ static bool is_far(hemi_receiving *rx) {
 }
 
 /*
- * Whether the sender shall push. It can do so past the caches, and finds out when that pays.
- * Pulling leaves it with lines that it has to take back before it can write the next message: 512
- * KiB both ways between cores without a common cache were pulled in 330 us and pushed in 80 us;
- * with one, in 70 and 105 us. And a sender that only started the message may not be there to push.
+ * Whether the sender shall push, where both buffers are library memory. It can do so past the caches,
+ * and pulling leaves it with lines that it has to take back before it can write the next message: 512
+ * KiB both ways between cores of an EPYC without a common cache were pulled in 330 us and pushed in 80
+ * us; with one, in 70 and 105 us; 1 MiB between cores of a Xeon in 107 and 204 us. So it is measured.
+ * And a sender that only started the message may not be there to push.
  */
 static bool is_better_pushed(const hemi_lane *lane, const hemi_offer *offer) {
-    return offer->present == 1 && lane->peer != lane->world->rank && !hemi_lane_is_dead(lane);
+    return offer->present == 1 && lane->peer != lane->world->rank && !hemi_lane_is_dead(lane) &&
+           hemi_lane_prefers(lane, HEMI_WAY_PUSHED, HEMI_WAY_PULLED);
 }
 
 /* How the offer is taken: push, pull, stage. Answers it unless it is pulled. */
@@ -60,11 +62,14 @@ static uint64_t choose(hemi_lane *lane, hemi_letter *letter, const hemi_offer *o
     rx->remote = !library && !hemi_lane_same_process(lane);
     rx->source =
         library ? (uint64_t)(uintptr_t)hemi_arena_at(&root->arena, offer->where) : offer->where;
+    rx->began_ns = 0;
+    if (mine && !rx->remote)
+        hemi_lane_measure(lane, rx->total);
     if (mine && (rx->remote || is_better_pushed(lane, offer))) {
         rx->phase = HEMI_RX_PUSH;
         hemi_rx_say(&rx->cursor, rx->number, HEMI_VERDICT_PUSH,
                     (uint64_t)(letter->data - root->arena.base));
-    } else if (rx->remote ? hemi_lane_likes_single(lane) : !is_far(rx)) {
+    } else if (rx->remote ? hemi_lane_likes_single(lane) : mine || !is_far(rx)) {
         rx->phase = HEMI_RX_PULL;
         if (rx->remote)
             hemi_lane_measure(lane, rx->total);
@@ -191,8 +196,8 @@ uint64_t hemi_offer_pull(hemi_lane *lane) {
         copy_piece(lane, letter->data + rx->moved, rx->source + rx->moved, bytes);
     lane->no_single = lane->no_single || !good;
     rx->moved += good ? bytes : 0;
-    if (good && rx->remote && rx->moved == rx->total)
-        hemi_lane_measured(lane, HEMI_WAY_SINGLE);
+    if (good && rx->moved == rx->total)
+        hemi_lane_measured(lane, rx->remote ? HEMI_WAY_SINGLE : HEMI_WAY_PULLED);
     if (!good || rx->moved == rx->total)
         return end_pull(lane, letter, good ? HEMI_VERDICT_DONE : HEMI_VERDICT_STAGE);
     hemi_rx_pull_end(&rx->cursor);

@@ -169,6 +169,7 @@ static uint64_t end_push(hemi_lane *lane, hemi_letter *letter, const hemi_header
     hemi_lane_wake(lane);
     rx->phase = HEMI_RX_IDLE;
     rx->discard = false;
+    hemi_lane_measured(lane, HEMI_WAY_PUSHED);
     if (letter != NULL) {
         letter->op.bytes = rx->total;
         hemi_letter_done(letter, HEM_OK);
