@@ -373,7 +373,8 @@ static inline void hemi_rx_pull_end(hemi_rx *rx) {
 
 /** Take back the permission to push. The buffer is one's own again once hemi_rx_pushed is false. */
 static inline void hemi_rx_take_back(hemi_rx *rx, uint64_t number) {
-    hemi_rx_say(rx, number, HEMI_VERDICT_GONE, 0);
+    /* Not its detail: the sender may just have seen the permission and read where to push to. */
+    hemi_store64_release(&rx->mine->verdict, hemi_verdict(number, HEMI_VERDICT_GONE));
     hemi_fence_seq_cst();
 }
 

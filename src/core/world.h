@@ -13,13 +13,13 @@ struct hemi_monitor;
 
 /** What the environment says about channels and collectives. */
 typedef struct hemi_settings {
-    uint32_t slots;       /**< of a lane */
-    uint64_t ring_bytes;  /**< of a lane */
-    uint64_t stage_bytes; /**< of one step of a collective */
-    bool check;           /**< compare what the ranks call */
-    uint32_t copy;        /**< how large messages go: enum hemi_copy */
+    uint32_t slots;        /**< of a lane */
+    uint64_t ring_bytes;   /**< of a lane */
+    uint64_t stage_bytes;  /**< of one step of a collective */
+    bool check;            /**< compare what the ranks call */
+    uint32_t copy;         /**< how large messages go: enum hemi_copy */
     uint64_t direct_bytes; /**< messages of an exchange at least this long are left in the field */
-    char algorithm[128];  /**< "allreduce=ring,broadcast=direct", or empty */
+    char algorithm[128];   /**< "allreduce=ring,broadcast=direct", or empty */
 } hemi_settings;
 
 /** How large messages between processes go if no side's buffer is library memory. */

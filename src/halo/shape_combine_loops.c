@@ -26,6 +26,8 @@ static inline unsigned char *step_at(unsigned char *field, const hemi_combine_ro
     return field + (row->far != NULL ? row->far[i] : (int64_t)i * row->stride);
 }
 
+/* A type cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
+
 /* Loops over a function NAME of two values. The common steps of one unit have loops of their own.
  * */
 #define LOOPS(NAME, TYPE)                                                                          \
@@ -169,3 +171,5 @@ static const hemi_negate_loop *const negations[HEM_BOOL + 1] = {
 const hemi_negate_loop *hemi_negate_loop_of(hem_dtype dtype) {
     return dtype < HEM_BYTE || dtype > HEM_BOOL ? NULL : negations[dtype];
 }
+
+/* NOLINTEND(bugprone-macro-parentheses) */

@@ -97,7 +97,7 @@ static void check_links(const hemi_links *links, const struct side *side, uint64
     size_t next = 0;
 
     for (int peer = 0; peer < size; peer++) {
-        struct pair pair;
+        struct pair pair = {0};
         size_t k = 0;
 
         make_pair(&pair, seed, round, sends ? me : peer, sends ? peer : me, size);

@@ -79,8 +79,8 @@ static inline uint64_t hemi_landing_bytes(uint64_t bytes) {
 }
 
 static inline uint64_t hemi_area_bytes(uint64_t landing_bytes) {
-    return (sizeof(hemi_halo_area) + 2 * landing_bytes + 2 * HEMI_LINE - 1) / (2 * HEMI_LINE) *
-           (2 * HEMI_LINE);
+    const uint64_t pair = 2ull * HEMI_LINE;
+    return (sizeof(hemi_halo_area) + 2 * landing_bytes + pair - 1) / pair * pair;
 }
 
 /** Both directions with one neighbour. */

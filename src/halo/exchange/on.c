@@ -28,8 +28,8 @@ static hem_status make_room(hemi_how_queue *queue) {
     hem_exchange_how *hows = malloc(room * sizeof *hows);
     if (hows == NULL)
         return hemi_fail(HEM_ERR_MEMORY, "hem_exchange_start_on: no memory for %zu runs", room);
-    for (size_t i = 0; i < queue->count; i++)
-        hows[i] = queue->hows[(queue->first + i) % queue->room];
+    for (size_t i = 0, at = queue->first; i < queue->count; i++, at++)
+        hows[i] = queue->hows[at < queue->room ? at : at - queue->room];
     free(queue->hows);
     *queue = (hemi_how_queue){hows, room, 0, queue->count};
     return HEM_OK;

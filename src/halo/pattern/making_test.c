@@ -89,8 +89,8 @@ static hem_status make_mesh(hem_world *world, bool known, int64_t timeout_ns,
         owners[i] = (int)((world->rank + 1 + (uint32_t)(i / HALO)) % world->size);
         halo_ids[i] = points[OWN + i] = owners[i] * OWN + i % HALO;
     }
-    hem_mesh_domain domain = {1,        points,   OWN + 3 * HALO,       NULL,
-                              halo_ids, 3 * HALO, known ? owners : NULL};
+    hem_mesh_domain domain = {1,        points,           OWN + 3 * HALO,       NULL,
+                              halo_ids, (size_t)3 * HALO, known ? owners : NULL};
     hem_mesh_options options = {.struct_size = sizeof options,
                                 .domains = &domain,
                                 .domain_count = 1,

@@ -68,7 +68,7 @@ static bool next_mail(mail *m, uint32_t size) {
 
 static void fill(unsigned char *data, const mail *m, uint32_t from) {
     for (size_t i = 0; i < m->bytes; i++)
-        data[i] = (unsigned char)(m->serial * 31 + from * 7 + i);
+        data[i] = (unsigned char)(m->serial * 31 + (uint64_t)from * 7 + i);
 }
 
 static hem_status fill_bag(hemi_bag *bag, uint64_t seed, uint32_t me, uint32_t size) {
@@ -154,7 +154,7 @@ static int run_absent(hem_world *world, void *arg) {
     uint32_t absent = *(uint32_t *)arg;
     for (uint64_t k = 0; k < 6; k++) {
         bool fails = k % 2 == 0;
-        hemi_router router = router_of(world, fails ? 30 * 1000 * 1000 : LIMIT_NS);
+        hemi_router router = router_of(world, fails ? 30000000 : LIMIT_NS);
         hemi_bag bag = {0};
         RANK_CHECK(fill_bag(&bag, k, world->rank, world->size) == HEM_OK);
         if (!fails) {
