@@ -80,7 +80,7 @@ static bool all_copied(hem_exchange *x) {
 void hemi_exchange_end(hem_exchange *x, hem_status status) {
     if (status == HEM_OK)
         hemi_store64_relaxed(&x->good, x->begun);
-    /* Pairs with the acquires in await.c. */
+    /* Pairs with the acquires in calls.c. */
     hemi_store64_release(&x->ended, x->begun);
     hemi_op_complete(&x->op, status);
 }
