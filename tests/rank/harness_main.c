@@ -19,8 +19,14 @@ int main(int argc, char **argv) {
     hem_status status;
 
     if (argc == 3 && strcmp(argv[1], "--threads") == 0) {
+        hem_world_options options = {.struct_size = sizeof options};
+        int ranks = atoi(argv[2]);
+
+        /* A sanitizer leaves a terabyte or so of address space for all. */
+        if (harness_sanitized() && ranks > 64)
+            options.arena_bytes = 4ull << 30;
         harness_set_threads();
-        status = hem_world_threads(atoi(argv[2]), thread_rank, NULL, NULL);
+        status = hem_world_threads(ranks, thread_rank, NULL, &options);
         return status == HEM_OK ? 0 : fail("hem_world_threads", status);
     }
     status = hem_world_open(NULL, &world);
