@@ -92,6 +92,9 @@ static bool take_axes(hemi_shape *s, const unsigned char *at) {
         memcpy(&axis, at + k * sizeof axis, sizeof axis);
         if (axis.count == 0)
             return false;
+        /* Of a single step the stride says nothing, and may be anything. */
+        if (axis.count == 1)
+            axis.stride = 0;
         s->axes[k] = (hemi_shape_loop){.count = axis.count, .stride = axis.stride};
     }
     return true;
