@@ -130,7 +130,6 @@ hem_status hem_exchange_create(hem_world *world, const hem_exchange_options *giv
 }
 
 static hem_status check_combine(const hem_exchange *x, const hem_exchange_how *how) {
-    static const hem_reduction table[] = {HEM_SUM, HEM_SUM, HEM_MIN, HEM_MAX};
     if ((unsigned)how->combine > HEM_COMBINE_REPLACE)
         return hemi_fail(HEM_ERR_ARG, "hem_exchange_start: %d is no way to combine", how->combine);
     if (how->combine == 0 || how->combine == HEM_COMBINE_REPLACE)
@@ -138,7 +137,7 @@ static hem_status check_combine(const hem_exchange *x, const hem_exchange_how *h
     for (size_t b = 0; b < x->binding_count; b++) {
         const hem_binding *binding = &x->bindings[b];
         if ((how->fields == 0 || (how->fields >> (binding->number - 1) & 1) != 0) &&
-            !hemi_shape_can_combine(binding->field.dtype, table[how->combine]))
+            !hemi_shape_can_combine(binding->field.dtype, hemi_combine_reduction(how->combine)))
             return hemi_fail(HEM_ERR_UNSUPPORTED,
                              "hem_exchange_start: the type of field %u cannot be combined so",
                              binding->number);

@@ -167,6 +167,11 @@ void hemi_exchange_end(hem_exchange *x, hem_status status);
 /** Wait until run `n` as the caller counts has ended and, if so asked, all items are done. */
 hem_status hemi_exchange_await(hem_exchange *x, uint64_t n, bool items, int64_t timeout_ns);
 
+/** The reduction behind a combination, which is not 0 or HEM_COMBINE_REPLACE. */
+static inline hem_reduction hemi_combine_reduction(hem_combine combine) {
+    return combine == HEM_COMBINE_SUM ? HEM_SUM : combine == HEM_COMBINE_MIN ? HEM_MIN : HEM_MAX;
+}
+
 /** Parts of a message start at multiples of this. */
 #define HEMI_PART_ALIGN 8u
 

@@ -13,18 +13,14 @@ typedef struct axes {
     int64_t *strides[HEMI_PART_AXES];
 } axes;
 
-static bool has_box(const hem_pattern *pattern) {
-    return pattern->kind == HEMI_PATTERN_GRID || pattern->kind == HEMI_PATTERN_SPHERE;
-}
-
 static axes axes_of(const hem_pattern *pattern, hem_field *f) {
     const hemi_domain *domain = &pattern->domains[f->domain];
     axes a = {0};
-    if (!has_box(pattern)) {
+    if (!hemi_pattern_has_boxes(pattern)) {
         a.counts[a.count] = domain->points;
         a.strides[a.count++] = &f->stride[0];
     }
-    for (int d = 0; has_box(pattern) && d < pattern->dims; d++) {
+    for (int d = 0; hemi_pattern_has_boxes(pattern) && d < pattern->dims; d++) {
         a.counts[a.count] =
             (uint64_t)(pattern->halo_low[d] + domain->box.count[d] + pattern->halo_high[d]);
         a.strides[a.count++] = &f->stride[d];
@@ -157,7 +153,7 @@ static hem_status check_flags(const hem_field *f, size_t b) {
 }
 
 static hem_status check_origin(const hem_pattern *pattern, hem_field *f, size_t b) {
-    for (int d = 0; has_box(pattern) && d < pattern->dims; d++) {
+    for (int d = 0; hemi_pattern_has_boxes(pattern) && d < pattern->dims; d++) {
         if (!f->has_origin)
             f->origin[d] = pattern->halo_low[d];
         else if (f->origin[d] < pattern->halo_low[d])

@@ -54,11 +54,6 @@ void hemi_message_pack(hem_exchange *x, hemi_halo_lane *lane) {
     lane->packed = true;
 }
 
-static hem_reduction reduction_of(hem_combine combine) {
-    static const hem_reduction table[] = {HEM_SUM, HEM_SUM, HEM_MIN, HEM_MAX};
-    return table[combine];
-}
-
 /* A value of an owner and what came from its copy. */
 static void combine_part(const hem_exchange *x, const hemi_part *part, unsigned char *in) {
     if (part->frozen)
@@ -69,7 +64,7 @@ static void combine_part(const hem_exchange *x, const hemi_part *part, unsigned 
         hemi_shape_unpack(part->shape, part->memory, in);
     else
         hemi_shape_combine(part->shape, part->memory, in, part->field->dtype,
-                           reduction_of(x->how.combine));
+                           hemi_combine_reduction(x->how.combine));
 }
 
 static void fill_part(const hemi_part *part, const unsigned char *in) {

@@ -47,7 +47,6 @@ static hem_status add_binding(pile *heap, const hem_binding *binding, bool sends
     const hem_pattern *pattern = binding->pattern;
     const hem_field *f = &binding->field;
     const hemi_links *links = sends ? &pattern->sends : &pattern->recvs;
-    bool box = pattern->kind == HEMI_PATTERN_GRID || pattern->kind == HEMI_PATTERN_SPHERE;
     hem_status status = HEM_OK;
     size_t first = 0; /* link with this peer */
     for (size_t i = 0; i < links->count && status == HEM_OK; i++) {
@@ -68,7 +67,7 @@ static hem_status add_binding(pile *heap, const hem_binding *binding, bool sends
             .link = link,
             .field = f,
             .memory = f->memory,
-            .dims = (uint8_t)(box ? pattern->dims : 1),
+            .dims = (uint8_t)(hemi_pattern_has_boxes(pattern) ? pattern->dims : 1),
             .frozen = (f->flags & HEM_FIELD_READ_ONLY) != 0,
         };
         status = add_link(heap, &part, sends);

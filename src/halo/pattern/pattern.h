@@ -95,6 +95,11 @@ struct hem_pattern {
     uint64_t setup_ns;
 };
 
+/** Whether its domains are boxes, and its links, too. */
+static inline bool hemi_pattern_has_boxes(const hem_pattern *pattern) {
+    return pattern->kind == HEMI_PATTERN_GRID || pattern->kind == HEMI_PATTERN_SPHERE;
+}
+
 /** One more reference. */
 static inline void hemi_pattern_hold(const hem_pattern *pattern) {
     hemi_add32_acq_rel((uint32_t *)(uintptr_t)&pattern->refs, 1);

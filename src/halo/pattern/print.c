@@ -31,7 +31,7 @@ static void print_domain(const hem_pattern *pattern, const hemi_domain *domain, 
     (void)fprintf(file, "  domain %" PRId64 ":", domain->id);
     if (pattern->kind == HEMI_PATTERN_SPHERE)
         (void)fprintf(file, " panel %d,", domain->panel);
-    bool boxed = pattern->kind == HEMI_PATTERN_GRID || pattern->kind == HEMI_PATTERN_SPHERE;
+    bool boxed = hemi_pattern_has_boxes(pattern);
     for (int d = 0; boxed && d < pattern->dims; d++)
         (void)fprintf(file, "%s%" PRId64 " to %" PRId64, d == 0 ? " " : " x ", domain->box.start[d],
                       domain->box.start[d] + domain->box.count[d] - 1);

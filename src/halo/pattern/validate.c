@@ -30,10 +30,6 @@ static hem_status odd(const hemi_link *link, const char *what) {
                      link->there, link->peer, what);
 }
 
-static bool boxed(const hem_pattern *pattern) {
-    return pattern->kind == HEMI_PATTERN_GRID || pattern->kind == HEMI_PATTERN_SPHERE;
-}
-
 /* The lowest position of dimension k of a traversal. */
 static int64_t lowest(const hemi_points *points, int k) {
     return points->step[k] > 0 ? points->start[k] : points->start[k] - (points->count[k] - 1);
@@ -77,7 +73,8 @@ static hem_status check_points(const hem_pattern *pattern, const hemi_links *lin
             return odd(link, "there is no such domain here");
         if (i > 0 && link->peer < links->links[i - 1].peer)
             return odd(link, "links are not in the order of ranks");
-        bool fits = boxed(pattern) ? box_fits(pattern, link, halo) : list_fits(pattern, link);
+        bool fits = hemi_pattern_has_boxes(pattern) ? box_fits(pattern, link, halo)
+                                                    : list_fits(pattern, link);
         if (!fits)
             return odd(link, halo ? "points that are written are not in the halo"
                                   : "points that are sent are not owned here");
@@ -135,10 +132,10 @@ static bool step(int dims, const hemi_points *p, const int64_t *strides, int64_t
 /* Mark what a link writes. @return false if some of it was written before. */
 static bool mark_link(marks *m, const hemi_link *link) {
     const hemi_points *p = &link->points;
-    for (uint64_t i = 0; !boxed(m->pattern) && i < p->total; i++)
+    for (uint64_t i = 0; !hemi_pattern_has_boxes(m->pattern) && i < p->total; i++)
         if (mark(m, (uint64_t)p->list[i]))
             return false;
-    if (!boxed(m->pattern))
+    if (!hemi_pattern_has_boxes(m->pattern))
         return true;
     int64_t strides[HEM_DIMS] = {0};
     int64_t index[HEM_DIMS] = {0};
