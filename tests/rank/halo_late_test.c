@@ -59,8 +59,9 @@ static void run_until_broken(struct rank *r, hem_exchange *exchange) {
     (void)r;
 }
 
-/* With `few_limits` only the late rank's neighbours have a time limit, and the others learn of it. */
-static void late_for_run(struct rank *r, bool on_stream, bool few_limits) {
+/* With `one_limit` only the late rank's right neighbour has a time limit, and all others learn of it:
+ * its left one, too, which waits for the late rank alone. */
+static void late_for_run(struct rank *r, bool on_stream, bool one_limit) {
     hem_exchange_options options;
     hem_exchange *exchange = NULL;
     hem_stream *stream = NULL;
@@ -68,7 +69,7 @@ static void late_for_run(struct rank *r, bool on_stream, bool few_limits) {
 
     begin(r);
     options = halo_set_options(&r->s);
-    if (!few_limits || harness_left(r->world) == r->late || harness_right(r->world) == r->late)
+    if (!one_limit || harness_left(r->world) == r->late)
         options.run_timeout_ns = limit;
     CHECK_OK(hem_exchange_create(r->world, &options, &exchange));
     for (uint64_t round = 0; round < 3; round++)
@@ -98,9 +99,11 @@ static void late_for_run(struct rank *r, bool on_stream, bool few_limits) {
     halo_works(r->world);
 }
 
-/* Destroyed by one rank while the others run it. */
-static void given_up(struct rank *r) {
+/* Destroyed by one rank while the others run it. With `quiet` it does nothing else for a while that
+ * could wake the others. */
+static void given_up(struct rank *r, bool quiet) {
     hem_exchange *exchange;
+    int64_t began = harness_now();
 
     begin(r);
     exchange = halo_set_exchange(&r->s);
@@ -114,8 +117,11 @@ static void given_up(struct rank *r) {
             status = hem_exchange_run(exchange, NULL, LIMIT);
         while (status == HEM_OK);
         CHECK_EQ((uint64_t)status, (uint64_t)HEM_ERR_REVOKED);
+        CHECK(!quiet || harness_now() - began < HEM_MS(500) + harness_slack());
     }
     CHECK_OK(hem_exchange_destroy(exchange));
+    if (quiet && r->me == r->late)
+        harness_sleep_ms(500 + (int)(2 * harness_slack() / HEM_MS(1)));
     end(r);
     halo_works(r->world);
 }
@@ -157,7 +163,7 @@ int rank_main(hem_world *world) {
         harness_step("late for a run on a stream", (uint64_t)i);
         late_for_run(&r, true, i % 2);
         harness_step("given up", (uint64_t)i);
-        given_up(&r);
+        given_up(&r, i == 0);
         harness_step("late for set-up", (uint64_t)i);
         late_for_setup(&r);
     }
