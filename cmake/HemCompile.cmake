@@ -17,11 +17,12 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Flags of every target of Hem.
 add_library(hem_flags INTERFACE)
 target_compile_definitions(hem_flags INTERFACE _GNU_SOURCE)
-target_compile_options(hem_flags INTERFACE
-    -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes)
+# nvcc has its own: hem_cuda_flags.
+target_compile_options(hem_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:
+    -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes>)
 # With a sanitizer gcc folds fewer constants and then warns of conversions that do not happen.
 if(HEM_WERROR AND NOT HEM_SANITIZE)
-    target_compile_options(hem_flags INTERFACE -Werror)
+    target_compile_options(hem_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
 endif()
 
 # Library and command only: an assertion in a test is never compiled out.

@@ -23,12 +23,6 @@ extern "C" {
 
 typedef struct hem_line hem_line;
 
-/** Where a buffer is. */
-typedef enum hem_memory_kind {
-    HEM_MEMORY_HOST = 0,
-    HEM_MEMORY_DEVICE = 1
-} hem_memory_kind;
-
 /** What an allocator gives out. */
 typedef struct hem_line_buffer {
     void *data;

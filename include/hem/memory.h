@@ -8,6 +8,12 @@
 extern "C" {
 #endif
 
+/** Where memory is. */
+typedef enum hem_memory_kind {
+    HEM_MEMORY_HOST = 0,
+    HEM_MEMORY_DEVICE = 1 /**< of a GPU */
+} hem_memory_kind;
+
 /** A piece of memory: one's own, or a peer's after import. */
 typedef struct hem_memory hem_memory;
 

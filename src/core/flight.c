@@ -59,6 +59,9 @@ static const char *const call_names[HEMI_CALL_COUNT] = {
     [HEMI_CALL_REACH] = "hem_reach_run",
     [HEMI_CALL_STREAM_SYNC] = "hem_stream_sync",
     [HEMI_CALL_EVENT_SYNC] = "hem_event_sync",
+    [HEMI_CALL_PIPE_CREATE] = "hem_pipe_create",
+    [HEMI_CALL_PIPE_DESTROY] = "hem_pipe_destroy",
+    [HEMI_CALL_COLL_PLAN] = "hem_coll_plan",
 };
 
 const char *hemi_call_name(uint32_t call) {

@@ -67,7 +67,8 @@ typedef struct hemi_arena_head {
     uint64_t start_ns;      /**< platform clock */
     char command[160];      /**< what is run, for people */
 
-    /** Counts up after any rank died or left and after any revoke: whoever cached it looks again. */
+    /** Counts up after any rank died or left and after any revoke: whoever cached it looks again.
+     *  Watchers are parked on it, and nobody else. */
     uint32_t alarm __attribute__((aligned(HEMI_LINE)));
     /** 1 once a rank cannot take part in membarrier: then signallers fence. Only ever set. */
     uint32_t fence __attribute__((aligned(HEMI_LINE)));

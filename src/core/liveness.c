@@ -4,9 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-void hemi_liveness_alarm(const hemi_arena *arena, const hemi_platform *platform) {
+void hemi_liveness_count(const hemi_arena *arena, const hemi_platform *platform) {
     /* Released after the word that changed; pairs with the acquire of whoever compares it. */
     hemi_add32_acq_rel(&arena->head->alarm, 1);
+    platform->wake(platform->ctx, &arena->head->alarm);
+}
+
+void hemi_liveness_alarm(const hemi_arena *arena, const hemi_platform *platform) {
+    hemi_liveness_count(arena, platform);
     for (uint32_t r = 0; r < arena->ranks; r++) {
         hemi_rank_block *block = hemi_arena_rank(arena, r);
         /* Unconditionally: this is rare, and so needs no word with the sleeper about fences. */

@@ -18,7 +18,10 @@
 bool hemi_liveness_ended(const hemi_arena *arena, const hemi_platform *platform, uint32_t root_rank,
                          int exit_code);
 
-/** Count the alarm up and wake every sleeper of every rank. For deaths, revokes and closes. */
+/** Count the alarm up and wake those who are parked on it: the watchers of device/watch.c. */
+void hemi_liveness_count(const hemi_arena *arena, const hemi_platform *platform);
+
+/** The same, and wake every sleeper of every rank. For deaths and revokes. */
 void hemi_liveness_alarm(const hemi_arena *arena, const hemi_platform *platform);
 
 /** Whether the rank can still do something for others: it is NEW or ALIVE. */

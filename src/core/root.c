@@ -95,6 +95,8 @@ void hemi_root_hold(hemi_root *root) {
 void hemi_root_drop(hemi_root *root) {
     if (hemi_add32_acq_rel(&root->refs, UINT32_MAX) != 1)
         return;
+    if (root->device != NULL)
+        root->device_free(root->device);
     hemi_monitor_stop(root->monitor);
     hemi_arena_unmap(&root->arena);
     free(root);

@@ -18,7 +18,15 @@ hem_status hemi_stream_check(const hem_stream *stream, const char *call) {
         return hemi_fail(HEM_ERR_ARG, "%s: stream is NULL", call);
     if (__builtin_expect(stream->world == NULL, 0))
         return hemi_fail(HEM_ERR_CLOSED, "%s: the stream's world was closed", call);
+    if (__builtin_expect(stream->foreign, 0))
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "%s: this is a CUDA stream, for which CUDA's own calls do that", call);
     return HEM_OK;
+}
+
+void *hemi_stream_native(const hem_stream *stream, bool *is_device_p) {
+    *is_device_p = stream->foreign;
+    return stream->native;
 }
 
 uint64_t hemi_stream_id(const hem_stream *stream) {
@@ -30,7 +38,7 @@ hem_world *hemi_stream_world(const hem_stream *stream) {
 }
 
 bool hemi_stream_is_inside(const hem_stream *stream) {
-    return hemi_load32_acquire(&stream->joined) == 0 &&
+    return !stream->foreign && hemi_load32_acquire(&stream->joined) == 0 &&
            pthread_equal(stream->thread, pthread_self()) != 0;
 }
 
@@ -132,10 +140,17 @@ static void unlist(hem_stream *stream) {
     hemi_unlock(&root->streams_lock);
 }
 
+/* Nothing is on the stream any more. */
+static void end(hem_stream *stream) {
+    if (stream->foreign)
+        return;
+    join(stream);
+    unlist(stream);
+}
+
 static void orphan(hemi_child *child, bool dead) {
     hem_stream *stream = (hem_stream *)(void *)child;
-    join(stream); /* that was done already, unless the stream was made in between */
-    unlist(stream);
+    end(stream); /* it was joined already, unless the stream was made in between */
     stream->world = NULL;
     stream->root = NULL;
     if (dead)
@@ -189,6 +204,19 @@ static hem_stream *allocate(void) {
     return stream;
 }
 
+hem_status hemi_stream_wrap(hem_world *world, void *native, hem_stream **stream_p) {
+    hem_stream *stream = allocate();
+    if (stream == NULL)
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for a stream");
+    prepare(stream, world);
+    stream->foreign = true;
+    stream->native = native;
+    stream->child.orphan = orphan;
+    hemi_world_adopt(world, &stream->child);
+    *stream_p = stream;
+    return HEM_OK;
+}
+
 hem_status hem_stream_create(hem_world *world, hem_stream **stream_p) {
     if (world == NULL || stream_p == NULL)
         return hemi_fail(HEM_ERR_ARG, "hem_stream_create: world or stream_p is NULL");
@@ -232,10 +260,9 @@ hem_status hem_stream_destroy(hem_stream *stream) {
     if (stream == NULL)
         return HEM_OK;
     if (stream->world != NULL) {
-        if (is_on_stream(stream->root, NULL))
+        if (!stream->foreign && is_on_stream(stream->root, NULL))
             return hemi_fail(HEM_ERR_ARG, "hem_stream_destroy: called from a function on a stream");
-        join(stream);
-        unlist(stream);
+        end(stream);
         hemi_world_abandon(stream->world, &stream->child);
         stream->world = NULL;
     }

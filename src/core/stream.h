@@ -24,6 +24,17 @@ typedef hem_status (*hemi_stream_work)(hem_status status, void *arg, uint64_t nu
 hem_status hemi_stream_push(hem_stream *stream, hemi_stream_work work, void *arg, uint64_t number,
                             uint64_t *position_p);
 
+/**
+ * Make a handle on a stream of a device, which the handle does not own. The calls of host streams
+ * refuse it with HEM_ERR_UNSUPPORTED; who can use it asks hemi_stream_native first.
+ * @return HEM_OK, HEM_ERR_MEMORY.
+ */
+hem_status hemi_stream_wrap(hem_world *world, void *native, hem_stream **stream_p);
+
+/** What the device calls the stream, which may well be NULL. `*is_device_p`: whether it is one of a
+ *  device; else it is a host stream, and NULL is returned. */
+void *hemi_stream_native(const hem_stream *stream, bool *is_device_p);
+
 /** A number for each stream of a rank, never used again; not 0. */
 uint64_t hemi_stream_id(const hem_stream *stream);
 

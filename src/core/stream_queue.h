@@ -78,6 +78,8 @@ struct hem_stream {
     hemi_root *root;  /**< valid as long as `world` */
     const hemi_platform *platform;
     hem_stream *next; /**< in root->streams */
+    bool foreign;     /**< a stream of a device: no thread, no queue, not in root->streams */
+    void *native;     /**< what the device calls it */
     uint64_t id;
     pthread_t thread;
     uint32_t refs;   /**< the handle, events, items that wait for this stream; atomic */
@@ -144,7 +146,7 @@ void hemi_stream_drop(hem_stream *stream);
 /** An item that waits for place `number` of the stream `arg` and then drops its reference to it. */
 hem_status hemi_stream_await_item(hem_status status, void *arg, uint64_t number);
 
-/** The stream and its world are there. */
+/** It is a host stream, and its world is there. */
 hem_status hemi_stream_check(const hem_stream *stream, const char *call);
 
 /** Somebody was told that all up to `position` is done, and so that all that came before is. */

@@ -45,8 +45,9 @@ static hem_status sleep_once(hem_world *world, const hemi_wait_for *wait, uint64
     const hemi_platform *platform = root->platform;
     uint32_t bell = hemi_load32_acquire(&root->me->doorbell);
     hemi_add32_seq_cst(&root->me->sleepers, 1);
-    int64_t most = INT64_MAX;
-    if (!root->all_fence && (root->fence || !platform->membarrier(platform->ctx)))
+    int64_t most = wait->nap_ns > 0 ? wait->nap_ns : INT64_MAX;
+    if (wait->nap_ns == 0 && !root->all_fence &&
+        (root->fence || !platform->membarrier(platform->ctx)))
         most = NAP_NS;
     hemi_fence_seq_cst(); /* where signallers fence, this is the other half */
     hem_status status = look(world, wait);

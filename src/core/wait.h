@@ -28,6 +28,8 @@ typedef struct hemi_wait_for {
     /** Fill in which peer and word it waits for just now. Only before sleeping. May be NULL. */
     void (*where)(void *arg, hemi_flight_note *note);
     bool also_revoked; /**< go on waiting although the world is revoked */
+    /** Not 0: a device may write the word, which wakes nobody; look again this often. */
+    int64_t nap_ns;
     hemi_flight_note note;
 } hemi_wait_for;
 

@@ -211,6 +211,10 @@ static void orphan_children(hem_world *world, bool dead) {
 }
 
 void hemi_root_stop_workers(hemi_root *root) {
+    /* First: what is on a host stream may wait for a kernel that waits for a peer. */
+    struct hemi_device_room *room = __atomic_load_n(&root->device, __ATOMIC_ACQUIRE);
+    if (room != NULL)
+        root->device_abandon(room);
     hemi_streams_abandon(root);
     for (hem_world *world = root->worlds; world != NULL; world = world->next)
         hemi_worker_stop(world);
@@ -256,7 +260,7 @@ hem_status hem_world_close(hem_world *world) {
     hemi_engine_close(world);
     /* Pairs with the acquire in hemi_world_may_come. */
     hemi_store32_release(&mine->closed, 1);
-    hemi_add32_acq_rel(&world->root->arena.head->alarm, 1);
+    hemi_liveness_count(&world->root->arena, world->root->platform);
     hemi_team_wake(world);
     status = hemi_team_await_flag(world, HEMI_CALL_CLOSE, offsetof(hemi_cell, closed),
                                   world->timeout_ns);

@@ -10,6 +10,7 @@
 #include <hem/world.h>
 
 struct hemi_monitor;
+struct hemi_device_room;
 
 /** What the environment says about channels and collectives. */
 typedef struct hemi_settings {
@@ -50,6 +51,13 @@ typedef struct hemi_root {
     uint64_t streams_made;        /**< their numbers */
     struct hem_stream *streams;   /**< of all worlds, newest first: core/stream_queue.h */
     struct hemi_monitor *monitor; /**< NULL where the monitor is outside */
+    /* The rank's GPU, which core/ knows nothing of: device/room.h. */
+    uint32_t device_lock;            /**< held while it is opened */
+    struct hemi_device_room *device; /**< NULL until it is asked for; released, then constant */
+    /** The rank has ended without closing: end the kernels that wait, and the watcher. */
+    void (*device_abandon)(struct hemi_device_room *room);
+    /** With the root. */
+    void (*device_free)(struct hemi_device_room *room);
 } hemi_root;
 
 /** Something that lives in a world and must not touch it once it is closed. */

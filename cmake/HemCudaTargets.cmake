@@ -1,0 +1,140 @@
+# What nvcc compiles: the module, the tests, the examples and the benchmarks on GPUs.
+
+# libhem_cuda.so, beside libhem.so. Only one name leaves it: the runtime inside is its own.
+function(hem_add_cuda_module)
+    set(folder ${PROJECT_SOURCE_DIR}/src/device/cuda)
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.cu)
+    add_library(hem_cuda MODULE ${sources} ${PROJECT_SOURCE_DIR}/src/base/platform.c)
+    target_include_directories(hem_cuda PRIVATE
+        ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(hem_cuda PRIVATE hem_product_flags hem_cuda_flags Threads::Threads)
+    set_target_properties(hem_cuda PROPERTIES
+        CUDA_ARCHITECTURES "${HEM_CUDA_MODULE_ARCHITECTURES}"
+        C_VISIBILITY_PRESET hidden
+        CUDA_VISIBILITY_PRESET hidden
+        POSITION_INDEPENDENT_CODE ON
+        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+        LINK_DEPENDS ${folder}/cuda.map)
+    # What it has started of the driver does not end before the process.
+    target_link_options(hem_cuda PRIVATE
+        -Wl,--version-script=${folder}/cuda.map -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,-z,defs
+        -Wl,--as-needed -static-libgcc -static-libstdc++)
+    install(TARGETS hem_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# Registers and spills of each kernel of the library, in build/cuda-registers.txt.
+function(hem_add_cuda_registers)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cuda/*.cu)
+    file(GLOB_RECURSE headers CONFIGURE_DEPENDS
+        ${PROJECT_SOURCE_DIR}/include/hem/device/*.h ${PROJECT_SOURCE_DIR}/src/device/*.h)
+    # The programs' architectures: one is enough to see what a change costs.
+    list(GET CMAKE_CUDA_ARCHITECTURES 0 architecture)
+    string(REGEX MATCH "^[0-9]+[a-z]?" architecture ${architecture})
+    set(report ${PROJECT_BINARY_DIR}/cuda-registers.txt)
+    add_custom_command(OUTPUT ${report}
+        COMMAND ${CMAKE_COMMAND} -DNVCC=${HEM_NVCC} -DARCHITECTURE=${architecture}
+            "-DSOURCES=${sources}" -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -DREPORT=${report}
+            -P ${PROJECT_SOURCE_DIR}/cmake/HemCudaRegisters.cmake
+        DEPENDS ${sources} ${headers} ${PROJECT_SOURCE_DIR}/cmake/HemCudaRegisters.cmake
+        COMMENT "Registers and spills of the library's kernels"
+        VERBATIM)
+    add_custom_target(hem_cuda_registers
+        COMMAND ${CMAKE_COMMAND} -E cat ${report} DEPENDS ${report} VERBATIM)
+endfunction()
+
+# A program that nvcc compiles: hem_add_cuda_program(target folder "sources" libs...)
+function(hem_add_cuda_program target folder sources)
+    add_executable(${target} ${sources})
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(${target} PRIVATE ${ARGN} hem_cuda_flags Threads::Threads)
+    set_target_properties(${target} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+    add_dependencies(${target} hem_cuda)
+endfunction()
+
+# One CTest test on a GPU: hem_add_gpu_test(NAME timeout "labels" COMMAND ...). More streams than the
+# driver has queues by default would make kernels of different ranks wait for each other.
+function(hem_add_gpu_test name timeout labels)
+    hem_add_test(${name} ${timeout} "gpu;${labels}" ${ARGN})
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
+        HEM_DEVICE_MODULE=$<TARGET_FILE:hem_cuda> CUDA_DEVICE_MAX_CONNECTIONS=32)
+    set_property(TEST ${name} PROPERTY RESOURCE_LOCK gpu)
+endfunction()
+
+# The twin of a test of tests/device on a GPU: the same source, by nvcc. tests/CMakeLists.txt calls
+# this for each of them.
+function(hem_add_gpu_tests name source ranks modes timeout labels)
+    set(tests ${PROJECT_SOURCE_DIR}/tests)
+    if(NOT TARGET hem_gpu_harness)
+        add_library(hem_gpu_harness OBJECT ${tests}/device/cuda.cu)
+        target_link_libraries(hem_gpu_harness PUBLIC hem_harness hem_cuda_flags)
+        target_compile_definitions(hem_gpu_harness PUBLIC HEM_DEV_CHECK=1)
+    endif()
+    # A file has one language in a folder, and this one is C already.
+    set(twin ${CMAKE_CURRENT_BINARY_DIR}/gpu/${name}_test.cu)
+    file(CONFIGURE OUTPUT ${twin} CONTENT "#include \"${source}\"\n" @ONLY)
+    hem_add_cuda_program(gpu_${name} gpu ${twin} hem_gpu_harness)
+    math(EXPR launcher_timeout "${timeout} - 5")
+    foreach(count IN LISTS ranks)
+        if("threads" IN_LIST modes)
+            hem_add_gpu_test(gpu/${name}/threads-${count} ${timeout} "threads;${labels}"
+                gpu_${name} --threads ${count})
+        endif()
+        if("processes" IN_LIST modes)
+            hem_add_gpu_test(gpu/${name}/processes-${count} ${timeout} "processes;${labels}"
+                hem_command run -n ${count} --timeout ${launcher_timeout}
+                $<TARGET_FILE:gpu_${name}>)
+        endif()
+    endforeach()
+    if("alone" IN_LIST modes)
+        hem_add_gpu_test(gpu/${name}/alone ${timeout} "${labels}" gpu_${name})
+    endif()
+endfunction()
+
+# tests/gpu/*_test.cu: what has no twin on the host.
+function(hem_add_gpu_own_tests)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/gpu/*_test.cu)
+    foreach(source IN LISTS sources)
+        cmake_path(GET source STEM program)
+        string(REGEX REPLACE "_test$" "" name ${program})
+        hem_read_test_comment(${source} 120)
+        hem_add_cuda_program(gpu_${name} gpu ${source} hem_static hem_private)
+        hem_add_gpu_test(gpu/${name} ${test_timeout} "${test_labels}" gpu_${name})
+    endforeach()
+endfunction()
+
+# examples/cuda/NAME.cu, together with what is in the folder examples/cuda/NAME.
+function(hem_add_cuda_examples)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/cuda/*.cu)
+    foreach(source IN LISTS sources)
+        cmake_path(GET source STEM name)
+        file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/cuda/${name}/*.cu)
+        hem_add_cuda_program(example_cuda_${name} examples/cuda "${source};${parts}" hem)
+        set_target_properties(example_cuda_${name} PROPERTIES OUTPUT_NAME ${name})
+    endforeach()
+endfunction()
+
+# tools/bench/gpu*.cu is one runner, beside the others.
+function(hem_add_cuda_bench)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/bench/gpu*.cu)
+    if(NOT sources OR NOT TARGET hem_bench_common)
+        return()
+    endif()
+    hem_add_cuda_program(hem_bench_gpu bench "${sources}" hem hem_bench_common ${CMAKE_DL_LIBS})
+    target_include_directories(hem_bench_gpu PRIVATE ${PROJECT_SOURCE_DIR}/tools/bench)
+    set_target_properties(hem_bench_gpu PROPERTIES
+        OUTPUT_NAME hem-bench-gpu
+        INSTALL_RPATH $ORIGIN/${lib_from_runner})
+    install(TARGETS hem_bench_gpu DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hem)
+endfunction()
+
+# At the end of the top folder, where everything else is known.
+function(hem_add_cuda)
+    hem_add_cuda_module()
+    hem_add_cuda_registers()
+    hem_add_cuda_examples()
+    hem_add_cuda_bench()
+    if(HEM_TESTS)
+        hem_add_gpu_own_tests()
+    endif()
+endfunction()

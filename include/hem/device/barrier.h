@@ -1,0 +1,127 @@
+/*
+ * Barriers between the kernels of all ranks, or of two: by id, reusable for ever, also across
+ * launches and graph replays, ids in any interleaving.
+ *
+ * One group of each rank uses an id at a time. A kernel of several blocks gives each block an id of
+ * its own, or meets with its other blocks first. The CPU's barriers of the same id are others.
+ *
+ * The threads of the group share the ranks: a warp meets 32 of them in the time of one.
+ */
+#ifndef HEM_DEVICE_BARRIER_H
+#define HEM_DEVICE_BARRIER_H
+
+#include <hem/device/window.h>
+
+/**
+ * Count this entry and tell all ranks of it. The epoch is loaded before the barrier of the group, in
+ * which its latency hides, and stored behind it, when all have it.
+ */
+HEM_DEV hem_status hemd_barrier_enter(hem_dev_window w, hem_group g, uint32_t id,
+                                      uint64_t *epoch_p) {
+    uint64_t *own = HEMD_FIXED64(uint64_t *, w.home->epochs) + id;
+    const uint64_t epoch = hemd_load64_relaxed(own) + 1u;
+    if (hem_group_any(g, hemd_lacks(w, g)))
+        return HEM_ERR_UNSUPPORTED;
+    if (g.rank == 0)
+        hemd_store64_relaxed(own, epoch);
+    const bool one = hemd_one_each(w, g);
+    if (!one)
+        hemd_fence(false);
+    for (uint32_t rank = g.rank; rank < (uint32_t)w.size; rank += g.size) {
+        const hemd_peer *peer = &w.peers[rank];
+        uint64_t *arrival = HEMD_FIXED64(uint64_t *, peer->out_arrivals) + id;
+        if ((int)rank == w.rank)
+            continue;
+        if (one)
+            hemd_store64_release(arrival, epoch, hemd_near(peer));
+        else
+            hemd_store64_relaxed(arrival, epoch);
+    }
+    *epoch_p = epoch;
+    return HEM_OK;
+}
+
+/** Wait until all ranks have entered `epoch`. It cannot end well once any of them is gone. */
+HEM_DEV hem_status hemd_barrier_leave(hem_dev_window w, hem_group g, uint32_t id, uint64_t epoch,
+                                      int64_t timeout_ns) {
+    hemd_patience patience = hemd_patience_begin(timeout_ns);
+    hem_status status = HEM_OK;
+    for (uint32_t rank = g.rank; rank < (uint32_t)w.size && status == HEM_OK; rank += g.size) {
+        const hemd_peer *peer = &w.peers[rank];
+        if ((int)rank != w.rank)
+            status = hemd_wait_least(w, HEMD_ANYBODY,
+                                     HEMD_FIXED64(const uint64_t *, peer->in_arrivals) + id, epoch,
+                                     hemd_near(peer), &patience);
+    }
+    return hemd_agree_all(g, status);
+}
+
+/**
+ * Wait until every rank's kernels have entered barrier `id` as often as this one's.
+ *
+ * Everything that their groups put before they entered is visible to all threads of this group
+ * afterwards. After an error the arrival stands: hem_dev_barrier_wait takes it up again.
+ * Collective: one group of every rank.
+ * @return HEM_OK, HEM_ERR_TIMEOUT, HEM_ERR_PEER if any rank is dead or has left, HEM_ERR_REVOKED,
+ *         HEM_ERR_CLOSED, HEM_ERR_RANGE, HEM_ERR_ARG; HEM_ERR_UNSUPPORTED if any rank cannot be
+ *         reached.
+ */
+HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier(hem_dev_window w, hem_group g, uint32_t id,
+                                                  int64_t timeout_ns) {
+    if (!hemd_barrier_exists(w, id))
+        return HEM_ERR_RANGE;
+    uint64_t epoch = 0;
+    hem_status status = hemd_check_want(HEM_GE, timeout_ns);
+    if (status == HEM_OK)
+        status = hemd_barrier_enter(w, g, id, &epoch);
+    return status == HEM_OK ? hemd_barrier_leave(w, g, id, epoch, timeout_ns) : status;
+}
+
+/**
+ * The two halves, with work of one's own in between. Each arrival is followed by one wait that
+ * succeeds, by the same group, in the same launch or a later one.
+ */
+HEM_DEV hem_status hem_dev_barrier_arrive(hem_dev_window w, hem_group g, uint32_t id) {
+    uint64_t epoch;
+    return hemd_barrier_exists(w, id) ? hemd_barrier_enter(w, g, id, &epoch) : HEM_ERR_RANGE;
+}
+
+HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_wait(hem_dev_window w, hem_group g, uint32_t id,
+                                                       int64_t timeout_ns) {
+    if (!hemd_barrier_exists(w, id))
+        return HEM_ERR_RANGE;
+    hem_status status = hemd_check_want(HEM_GE, timeout_ns);
+    if (status != HEM_OK)
+        return status;
+    hem_group_sync(g); /* the leader of the arrival has counted it */
+    uint64_t epoch = hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.home->epochs) + id);
+    return hemd_barrier_leave(w, g, id, epoch, timeout_ns);
+}
+
+/** hem_dev_barrier between this rank and `peer` alone; its ids are apart. As hem_dev_barrier. */
+HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_group g, int peer,
+                                                       uint32_t id, int64_t timeout_ns) {
+    if (!hemd_peer_exists(w, peer) || !hemd_barrier_exists(w, id))
+        return HEM_ERR_RANGE;
+    const hemd_peer *other = &w.peers[peer];
+    hem_status status = hemd_check_want(HEM_GE, timeout_ns);
+    if (status == HEM_OK && !hemd_reached(other))
+        status = HEM_ERR_UNSUPPORTED;
+    if (status != HEM_OK)
+        return status;
+    uint64_t *own = HEMD_FIXED64(uint64_t *, other->pair_epochs) + id;
+    const uint64_t epoch = g.rank == 0 ? hemd_load64_relaxed(own) + 1u : 0;
+    hem_group_sync(g);
+    if (g.rank == 0 && peer != w.rank) {
+        const uint64_t at = HEMD_FIXED32(w.home->barriers) + (uint64_t)id;
+        hemd_patience patience = hemd_patience_begin(timeout_ns);
+        hemd_store64_relaxed(own, epoch);
+        hemd_store64_release(HEMD_FIXED64(uint64_t *, other->out_arrivals) + at, epoch,
+                             hemd_near(other));
+        status = hemd_wait_least(w, peer, HEMD_FIXED64(const uint64_t *, other->in_arrivals) + at,
+                                 epoch, hemd_near(other), &patience);
+    }
+    return hem_group_agree(g, status);
+}
+
+#endif

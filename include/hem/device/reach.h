@@ -1,0 +1,178 @@
+/*
+ * The tables of a window, as kernels read them: where a peer's words are, and which calls are good.
+ *
+ * Tables never change while a window exists. On the GPU they are read as constants, so that in a
+ * loop the compiler keeps addresses in registers although there are fences in it.
+ */
+#ifndef HEM_DEVICE_REACH_H
+#define HEM_DEVICE_REACH_H
+
+#include <hem/device/types.h>
+#include <hem/device/word.h>
+#include <hem/window.h>
+
+/* Ranks, ids and lengths are checked where HEM_DEV_CHECK is defined, and on host threads always. */
+#if !defined(__CUDACC__) && !defined(HEM_DEV_CHECK)
+#define HEM_DEV_CHECK 1
+#endif
+
+#if defined(__CUDACC__)
+#define HEMD_FIXED32(field)       ((uint32_t)__ldg((const unsigned int *)&(field)))
+#define HEMD_FIXED64(type, field) ((type)__ldg((const unsigned long long *)&(field)))
+/** Tell the compiler that an address is none of shared or local memory. */
+#define HEMD_GLOBAL(address) __builtin_assume(__isGlobal(address))
+#else
+#define HEMD_FIXED32(field)       (field)
+#define HEMD_FIXED64(type, field) ((type)(field))
+#define HEMD_GLOBAL(address)      ((void)(address))
+#endif
+
+HEM_DEV bool hemd_peer_exists(hem_dev_window w, int peer) {
+#if defined(HEM_DEV_CHECK)
+    return peer >= 0 && peer < w.size;
+#else
+    (void)w;
+    (void)peer;
+    return true;
+#endif
+}
+
+HEM_DEV bool hemd_reached(const hemd_peer *peer) {
+    uint32_t route = HEMD_FIXED32(peer->route);
+    return route == HEMD_ROUTE_DIRECT || route == HEMD_ROUTE_SELF;
+}
+
+HEM_DEV bool hemd_near(const hemd_peer *peer) {
+    return HEMD_FIXED32(peer->near) != 0;
+}
+
+/** Whether `n` bytes at `offset` of a peer can be used. */
+HEM_DEV hem_status hemd_check_data(hem_dev_window w, int peer, uint64_t offset, uint64_t n) {
+    if (!hemd_peer_exists(w, peer))
+        return HEM_ERR_RANGE;
+    if (!hemd_reached(&w.peers[peer]))
+        return HEM_ERR_UNSUPPORTED;
+#if defined(HEM_DEV_CHECK)
+    uint64_t bytes = HEMD_FIXED64(uint64_t, w.peers[peer].bytes);
+    if (offset > bytes || n > bytes - offset)
+        return HEM_ERR_RANGE;
+#else
+    (void)offset;
+    (void)n;
+#endif
+    return HEM_OK;
+}
+
+/** Whether the 64-bit word at `offset` of a peer can be used. */
+HEM_DEV hem_status hemd_check_word(hem_dev_window w, int peer, uint64_t offset) {
+#if defined(HEM_DEV_CHECK)
+    if (offset % 8u != 0)
+        return HEM_ERR_ARG;
+#endif
+    return hemd_check_data(w, peer, offset, 8);
+}
+
+HEM_DEV hem_status hemd_check_op(int op) {
+#if defined(HEM_DEV_CHECK)
+    int what = op & ~(int)HEM_SIGNAL_WEAK;
+    if (what != HEM_SIGNAL_SET && what != HEM_SIGNAL_ADD)
+        return HEM_ERR_ARG;
+#else
+    (void)op;
+#endif
+    return HEM_OK;
+}
+
+HEM_DEV bool hemd_signal_exists(hem_dev_window w, uint32_t id) {
+#if defined(HEM_DEV_CHECK)
+    return id < HEMD_FIXED32(w.home->signals);
+#else
+    (void)w;
+    (void)id;
+    return true;
+#endif
+}
+
+HEM_DEV bool hemd_barrier_exists(hem_dev_window w, uint32_t id) {
+#if defined(HEM_DEV_CHECK)
+    return id < HEMD_FIXED32(w.home->barriers);
+#else
+    (void)w;
+    (void)id;
+    return true;
+#endif
+}
+
+HEM_DEV bool hemd_counter_exists(hem_dev_window w, uint32_t counter) {
+#if defined(HEM_DEV_CHECK)
+    return counter < HEMD_FIXED32(w.home->counter_count);
+#else
+    (void)w;
+    (void)counter;
+    return true;
+#endif
+}
+
+/** Whether this rank's signal `id` at `peer` can be changed. */
+HEM_DEV hem_status hemd_check_signal(hem_dev_window w, int peer, uint32_t id, int op) {
+    if (!hemd_peer_exists(w, peer) || !hemd_signal_exists(w, id))
+        return HEM_ERR_RANGE;
+    return hemd_reached(&w.peers[peer]) ? hemd_check_op(op) : HEM_ERR_UNSUPPORTED;
+}
+
+/** Whether a kernel can look at signal `id`; CPUs wait for the higher ones. */
+HEM_DEV hem_status hemd_check_look(hem_dev_window w, uint32_t id) {
+    if (!hemd_signal_exists(w, id))
+        return HEM_ERR_RANGE;
+    return id < HEMD_FIXED32(w.home->device_signals) ? HEM_OK : HEM_ERR_UNSUPPORTED;
+}
+
+HEM_DEV hem_status hemd_check_want(hem_compare compare, int64_t timeout_ns) {
+#if defined(HEM_DEV_CHECK)
+    if (compare < HEM_EQ || compare > HEM_LE || timeout_ns < HEM_FOREVER)
+        return HEM_ERR_ARG;
+#else
+    (void)compare;
+    (void)timeout_ns;
+#endif
+    return HEM_OK;
+}
+
+HEM_DEV unsigned char *hemd_data(const hemd_peer *peer, uint64_t offset) {
+    unsigned char *data = HEMD_FIXED64(unsigned char *, peer->data) + offset;
+    HEMD_GLOBAL(data);
+    return data;
+}
+
+/**
+ * Where this rank's kernels signal `id` at a peer. `near_p`: whether who waits for it there sees
+ * what is in the L2 cache of this GPU. A CPU does not.
+ */
+HEM_DEV uint64_t *hemd_out(hem_dev_window w, const hemd_peer *peer, uint32_t id, bool *near_p) {
+    uint32_t kernels = HEMD_FIXED32(w.home->device_signals);
+    *near_p = id < kernels && hemd_near(peer);
+    return id < kernels ? &HEMD_FIXED64(hemd_slot *, peer->out)[id].kernel
+                        : &HEMD_FIXED64(hemd_slot *, peer->out_host)[id - kernels].kernel;
+}
+
+HEM_DEV const hemd_slot *hemd_in(const hemd_peer *peer, uint32_t id) {
+    return HEMD_FIXED64(const hemd_slot *, peer->in) + id;
+}
+
+/** Change a slot that this rank's kernels own. */
+HEM_DEV void hemd_change(uint64_t *word, int op, uint64_t value) {
+    if ((op & HEM_SIGNAL_SET) != 0)
+        hemd_store64_relaxed(word, value);
+    else
+        hemd_add64_relaxed(word, value);
+}
+
+/** The same after everything before. */
+HEM_DEV void hemd_change_release(uint64_t *word, int op, uint64_t value, bool near) {
+    if ((op & HEM_SIGNAL_SET) != 0)
+        hemd_store64_release(word, value, near);
+    else
+        hemd_add64_release(word, value, near);
+}
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * A window as kernels see it: what lies where, and who writes it. The calls are in window.h.
+ *
+ * How this works. hem_window_device fills in a hem_dev_window once; it is passed to kernels by value
+ * and never changes. Everything that changes lies in device memory behind it, so that launches,
+ * graph replays and eager runs in between see the same numbers (epochs live beside the words).
+ *
+ * For each ordered pair of ranks (source A, target B) there is a row. Its slots for ids below
+ * `device_signals`, and its arrivals, are in B's device memory, where B's kernels poll them; slots of
+ * higher ids are in B's host memory, where B's CPU waits. Each slot has two words: `kernel` is
+ * changed by A's kernels only, `cpu` by A's CPU only; a wait adds them up. A kernel's ADD is one
+ * reduction without an answer, since many blocks of A may signal at a time; its SET is a store.
+ *
+ *   A: stores data; group barrier; leader: fence; changes `kernel` of the slot at B.
+ *   B: leader polls the slot, relaxed; fence; group barrier; all see the data.
+ *
+ * Barriers: epoch e of an id is counted in A's own memory by A's leader; A releases e into its
+ * arrival at every peer and waits until every arrival here is at least e. An arrival only grows, and
+ * nobody enters e + 1 before it has left e, so no arrival is missed by being overwritten.
+ *
+ * `trouble` lies in pinned host memory. The host raises words of it when a rank dies or the world is
+ * revoked; waits look at it now and then. A wait that ends with an error has published nothing.
+ */
+#ifndef HEM_DEVICE_TYPES_H
+#define HEM_DEVICE_TYPES_H
+
+#include <stdint.h>
+
+/** How a peer is reached from a kernel. */
+enum hemd_route {
+    HEMD_ROUTE_NONE = 0, /**< not at all: every call says HEM_ERR_UNSUPPORTED */
+    HEMD_ROUTE_SELF,
+    HEMD_ROUTE_DIRECT, /**< loads and stores */
+    HEMD_ROUTE_PROXY   /**< a host thread carries it out */
+};
+
+/** Loaded in one piece, so aligned to its size. */
+typedef struct __attribute__((aligned(16))) hemd_slot {
+    uint64_t kernel;
+    uint64_t cpu;
+} hemd_slot;
+
+/** What a kernel needs of one rank. Constant. */
+typedef struct hemd_peer {
+    uint32_t route; /**< enum hemd_route */
+    uint32_t near;  /**< its GPU is this rank's */
+    unsigned char *data;
+    uint64_t bytes;
+    hemd_slot *out;           /**< this rank's slots there, in its device memory */
+    hemd_slot *out_host;      /**< this rank's slots there for ids from device_signals on */
+    const hemd_slot *in;      /**< its slots here */
+    const hemd_slot *in_host; /**< the same for ids from device_signals on */
+    uint64_t *out_arrivals;   /**< one per barrier id, then one per pair barrier id */
+    const uint64_t *in_arrivals;
+    uint64_t *pair_epochs; /**< this rank's own, of barriers with that peer, one per id */
+    uint64_t spare[5];
+} hemd_peer;
+
+/** Words of `trouble`; 0 everywhere while all is well. */
+enum hemd_trouble {
+    HEMD_TROUBLE_ALL = 0,  /**< -status for everybody: revoked, closed */
+    HEMD_TROUBLE_SOME = 1, /**< not 0: some rank has died or left */
+    HEMD_TROUBLE_RANKS = 2 /**< + rank: -status if that one has died or left */
+};
+
+/** What this rank's kernels share. Only `epochs` and `counters` point to what changes. */
+typedef struct hemd_home {
+    const uint32_t *trouble;
+    uint64_t *epochs;   /**< one per barrier id */
+    uint64_t *counters; /**< one per counter id */
+    uint32_t signals;
+    uint32_t device_signals;
+    uint32_t barriers;
+    uint32_t counter_count;
+    uint64_t spare[4];
+} hemd_home;
+
+/** A window, to be passed to kernels by value. Filled in by hem_window_device. */
+typedef struct hem_dev_window {
+    int32_t rank;
+    int32_t size;
+    const hemd_peer *peers; /**< one per rank */
+    const hemd_home *home;
+} hem_dev_window;
+
+/** A pipe, to be passed to kernels by value. Filled in by hem_pipe_device. */
+typedef struct hem_dev_pipe {
+    hem_dev_window window;
+    const struct hemd_way *ways; /**< one per rank, in device memory: hem/device/pipe.h */
+    uint32_t lanes;
+    uint32_t slots;
+    uint64_t slot_bytes;
+    uint64_t short_bytes;
+} hem_dev_pipe;
+
+#endif

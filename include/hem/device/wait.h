@@ -1,0 +1,217 @@
+/*
+ * How kernels wait: poll a word, relaxed; now and then look at the clock and at what the host has
+ * raised; fence once at the end. A condition that holds beats every error.
+ */
+#ifndef HEM_DEVICE_WAIT_H
+#define HEM_DEVICE_WAIT_H
+
+#include <hem/device/copy.h>
+#include <hem/device/group.h>
+#include <hem/device/reach.h>
+
+/** Polls between two looks at the clock and at `trouble`, which lies across the bus. */
+#define HEMD_POLLS 64u
+
+/** Instead of a rank: any of them. Instead of one: none, only what befalls everybody. */
+#define HEMD_ANYBODY (-1)
+#define HEMD_NOBODY  (-2)
+
+/** What the host says of `peer`. @return HEM_OK, or how waits that depend on it end. */
+HEM_DEV hem_status hemd_trouble_of(hem_dev_window w, int peer) {
+    const uint32_t *words = HEMD_FIXED64(const uint32_t *, w.home->trouble);
+    uint32_t code = hemd_load32_relaxed(&words[HEMD_TROUBLE_ALL]);
+    if (code == 0 && peer != HEMD_NOBODY && hemd_load32_relaxed(&words[HEMD_TROUBLE_SOME]) != 0) {
+        int first = peer == HEMD_ANYBODY ? 0 : peer;
+        int end = peer == HEMD_ANYBODY ? w.size : peer + 1;
+        for (int rank = first; rank < end && code == 0; rank++)
+            code = hemd_load32_relaxed(&words[HEMD_TROUBLE_RANKS + rank]);
+    }
+    return (hem_status)(-(int32_t)code);
+}
+
+/** How long somebody has waited. */
+typedef struct hemd_patience {
+    int64_t timeout_ns;
+    uint64_t start; /**< when the clock was first looked at */
+    uint32_t polls;
+    bool started;
+} hemd_patience;
+
+HEM_DEV hemd_patience hemd_patience_begin(int64_t timeout_ns) {
+    /* Who does not want to wait at all gets an answer after one poll. */
+    hemd_patience patience = {timeout_ns, 0, timeout_ns == 0 ? HEMD_POLLS - 1u : 0, false};
+    return patience;
+}
+
+/**
+ * After a poll in vain. @return HEM_OK to go on; else how the wait ends, unless one more poll, after
+ * this, finds what it waits for.
+ */
+HEM_DEV hem_status hemd_patience_poll(hemd_patience *patience, hem_dev_window w, int peer) {
+    if (++patience->polls % HEMD_POLLS != 0) {
+        hemd_relax();
+        return HEM_OK;
+    }
+    hem_status status = hemd_trouble_of(w, peer);
+    if (status != HEM_OK || patience->timeout_ns < 0) {
+        hemd_fence(false); /* the poll after this must not have been before */
+        return status;
+    }
+    uint64_t now = hemd_now_ns();
+    if (!patience->started) {
+        patience->started = true;
+        patience->start = now;
+    }
+    return now - patience->start >= (uint64_t)patience->timeout_ns ? HEM_ERR_TIMEOUT : HEM_OK;
+}
+
+HEM_DEV bool hemd_holds(uint64_t seen, hem_compare compare, uint64_t value) {
+    switch (compare) {
+    case HEM_EQ:
+        return seen == value;
+    case HEM_NE:
+        return seen != value;
+    case HEM_GT:
+        return seen > value;
+    case HEM_GE:
+        return seen >= value;
+    case HEM_LT:
+        return seen < value;
+    case HEM_LE:
+        return seen <= value;
+    }
+    return false;
+}
+
+/** Both words of a slot. */
+HEM_DEV hemd_slot hemd_slot_load(const hemd_slot *slot) {
+    hemd_slot seen;
+#if defined(__CUDACC__)
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(seen.kernel), "=l"(seen.cpu)
+                 : "l"(slot)
+                 : "memory");
+#else
+    seen.kernel = hemd_load64_relaxed(&slot->kernel);
+    seen.cpu = hemd_load64_relaxed(&slot->cpu);
+#endif
+    return seen;
+}
+
+/**
+ * What came with the words of a slot, of which `seen` is known, is seen from now on. The scope of the
+ * GPU is too small once that rank's CPU has had a part in it.
+ */
+HEM_DEV void hemd_slot_acquire(const hemd_slot *slot, hemd_slot seen, bool near) {
+    hemd_acquire(&slot->kernel, near && seen.cpu == 0);
+    if (seen.cpu != 0)
+        hemd_acquire(&slot->cpu, false);
+}
+
+/** Wait for one slot, by one thread; `weak`: without seeing what came with it. */
+HEM_DEV hem_status hemd_wait_slot(hem_dev_window w, int peer, uint32_t id, hem_compare compare,
+                                  uint64_t value, int64_t timeout_ns, bool weak) {
+    const hemd_slot *slot = hemd_in(&w.peers[peer], id);
+    hemd_patience patience = hemd_patience_begin(timeout_ns);
+    hem_status status = HEM_OK;
+    for (;;) {
+        hemd_slot seen = hemd_slot_load(slot);
+        if (hemd_holds(seen.kernel + seen.cpu, compare, value)) {
+            if (!weak)
+                hemd_slot_acquire(slot, seen, hemd_near(&w.peers[peer]));
+            return HEM_OK;
+        }
+        if (status != HEM_OK)
+            return status;
+        status = hemd_patience_poll(&patience, w, peer);
+    }
+}
+
+/** The slots of all ranks added up, several loads under way. Clears *near_p unless all are near. */
+HEM_DEV uint64_t hemd_sum_slots(hem_dev_window w, uint32_t id, bool *near_p) {
+    uint64_t sum = 0;
+    bool near = true;
+    for (int first = 0; first < w.size; first += 4) {
+        hemd_slot seen[4];
+        HEMD_UNROLL
+        for (int k = 0; k < 4; k++) {
+            const hemd_peer *peer = &w.peers[first + k < w.size ? first + k : first];
+            const hemd_slot *row = HEMD_FIXED64(const hemd_slot *, peer->in);
+            seen[k].kernel = seen[k].cpu = 0;
+            if (first + k < w.size && row != NULL) {
+                seen[k] = hemd_slot_load(row + id);
+                near = near && hemd_near(peer);
+            }
+        }
+        HEMD_UNROLL
+        for (int k = 0; k < 4; k++) {
+            sum += seen[k].kernel + seen[k].cpu;
+            near = near && seen[k].cpu == 0;
+        }
+    }
+    *near_p = *near_p && near;
+    return sum;
+}
+
+/** What came with the slots of all ranks is seen from now on. */
+HEM_DEV void hemd_slots_acquire(hem_dev_window w, uint32_t id, bool near) {
+#if defined(__CUDACC__)
+    (void)w;
+    (void)id;
+    hemd_fence(near);
+#else
+    (void)near;
+    for (int rank = 0; rank < w.size; rank++)
+        if (w.peers[rank].in != NULL) {
+            hemd_acquire(&hemd_in(&w.peers[rank], id)->kernel, false);
+            hemd_acquire(&hemd_in(&w.peers[rank], id)->cpu, false);
+        }
+#endif
+}
+
+/** Wait for the sum of all slots, by one thread. */
+HEM_DEV hem_status hemd_wait_sum(hem_dev_window w, uint32_t id, hem_compare compare, uint64_t value,
+                                 int64_t timeout_ns) {
+    hemd_patience patience = hemd_patience_begin(timeout_ns);
+    hem_status status = HEM_OK;
+    for (;;) {
+        bool near = true;
+        if (hemd_holds(hemd_sum_slots(w, id, &near), compare, value)) {
+            hemd_slots_acquire(w, id, near);
+            return HEM_OK;
+        }
+        if (status != HEM_OK)
+            return status;
+        status = hemd_patience_poll(&patience, w, HEMD_ANYBODY);
+    }
+}
+
+/** Wait until a word that only grows is at least `value`, by one thread. */
+HEM_DEV hem_status hemd_wait_least(hem_dev_window w, int peer, const uint64_t *word, uint64_t value,
+                                   bool near, hemd_patience *patience) {
+    hem_status status = HEM_OK;
+    while ((int64_t)(hemd_load64_relaxed(word) - value) < 0) {
+        if (status != HEM_OK)
+            return status;
+        status = hemd_patience_poll(patience, w, peer);
+    }
+    hemd_acquire(word, near);
+    return HEM_OK;
+}
+
+/** Give the gravest status of all threads to the whole group, and wait for it. One barrier if all
+ *  is good. What each has acquired is seen by all. */
+HEM_DEV hem_status hemd_agree_all(hem_group group, hem_status mine) {
+    if (!hem_group_any(group, mine != HEM_OK))
+        return HEM_OK;
+    uint32_t code = (uint32_t)-mine;
+    uint32_t most = 0;
+    for (uint32_t bit = 16; bit != 0; bit /= 2) {
+        bool still = (code & ~(2u * bit - 1u)) == most; /* not yet known to be less */
+        if (hem_group_any(group, still && (code & bit) != 0))
+            most |= bit;
+    }
+    return (hem_status)(-(int32_t)most);
+}
+
+#endif

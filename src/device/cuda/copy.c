@@ -1,0 +1,41 @@
+/*
+ * Copies by the CPU, complete on return, on the rank's own stream: no other stream is waited for.
+ *
+ * Host memory that is not pinned is staged by the driver, which makes cudaMemcpyAsync itself wait,
+ * for this stream alone.
+ */
+#include "device/cuda/cuda.h"
+
+#include <string.h>
+
+/* A word goes in one piece: kernels poll it. Copies do not promise that. */
+static bool store_word(const hemi_cuda *cuda, void *to, const void *from) {
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)to;
+    if (address % sizeof(uint64_t) != 0 || hemi_cuda_place_of(cuda, to) != HEMI_CUDA_DEVICE ||
+        hemi_cuda_place_of(cuda, from) != HEMI_CUDA_HOST)
+        return false;
+    uint64_t value;
+    memcpy(&value, from, sizeof value);
+    return cuda->driver.StreamWriteValue64(cuda->stream, address, value,
+                                           CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+}
+
+hem_status hemi_cuda_copy(void *context, void *to, const void *from, uint64_t bytes) {
+    hemi_cuda *cuda = context;
+    hemi_cuda_turn turn;
+    if (bytes == 0)
+        return HEM_OK;
+    hem_status status = hemi_cuda_enter(cuda, &turn);
+    if (status != HEM_OK)
+        return status;
+    pthread_mutex_lock(&cuda->copies);
+    if (bytes != sizeof(uint64_t) || !store_word(cuda, to, from))
+        status =
+            hemi_cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda->stream),
+                            "cudaMemcpyAsync");
+    if (status == HEM_OK)
+        status = hemi_cuda_drain(cuda);
+    pthread_mutex_unlock(&cuda->copies);
+    hemi_cuda_leave(cuda, &turn);
+    return status;
+}

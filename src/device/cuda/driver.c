@@ -1,0 +1,33 @@
+#include "device/cuda/driver.h"
+
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+/* What the calls were in 12.0: all are older, and later ones differ. */
+#define INTERFACE 12000
+
+/* Before 12.5 one could ask only for the version that one is built with. */
+static void *find(const char *symbol) {
+    void *call = NULL;
+    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    cudaError_t error =
+        cudaGetDriverEntryPointByVersion(symbol, &call, INTERFACE, cudaEnableLegacyStream, &found);
+#else
+    cudaError_t error = cudaGetDriverEntryPoint(symbol, &call, cudaEnableLegacyStream, &found);
+#endif
+    return error == cudaSuccess && found == cudaDriverEntryPointSuccess ? call : NULL;
+}
+
+const char *hemi_cuda_driver_find(hemi_cuda_driver *driver_p) {
+    void *call;
+    /* A function's address does not convert to an object's in C; its bytes are the same. */
+#define HEMI_CUDA_FIND(name, version)                                                              \
+    call = find("cu" #name);                                                                       \
+    if (call == NULL)                                                                              \
+        return "cu" #name;                                                                         \
+    memcpy(&driver_p->name, &call, sizeof call);
+    HEMI_CUDA_CALLS(HEMI_CUDA_FIND)
+#undef HEMI_CUDA_FIND
+    return NULL;
+}

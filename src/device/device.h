@@ -1,0 +1,258 @@
+/*
+ * The contract of a device module: memory that kernels reach, and streams that they run on.
+ *
+ * The library itself is plain C and knows no GPU. What it needs of one stands here; libhem_cuda.so
+ * fills it in, and in tests a stand-in does whose kernels are host threads. A module is opened at run
+ * time when the first device object of a rank is made (device/open.c); that it is missing, or that
+ * there is no GPU, is a sentence then. Nothing here is called from kernels.
+ *
+ * `context` belongs to one rank. Calls are safe from any thread. Errors are recorded by host->fail.
+ * "Set-up" calls may allocate, take locks, and wait for what they themselves put on the device, but for
+ * no kernel of anybody; the others may not.
+ */
+#ifndef HEMI_DEVICE_DEVICE_H
+#define HEMI_DEVICE_DEVICE_H
+
+#include "core/world.h"
+
+#include <hem/memory.h>
+
+#define HEMI_DEVICE_VERSION 1u
+#define HEMI_DEVICE_UUID    16
+
+/** What the module may use of the library. */
+typedef struct hemi_device_host {
+    uint32_t version;
+    /** Record a sentence and return `status`. */
+    hem_status (*fail)(hem_status status, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+    /** An environment variable of base/env.c, or NULL. */
+    const char *(*env)(const char *name);
+} hemi_device_host;
+
+typedef struct hemi_device_facts {
+    uint8_t uuid[HEMI_DEVICE_UUID]; /**< of the GPU: equal means the same one */
+    char name[64];
+    int32_t ordinal;
+    uint32_t processors; /**< SMs */
+    uint64_t l2_bytes;
+    uint32_t capability; /**< such as 90 */
+    uint32_t warp;       /**< threads of a warp; 1 for the stand-in */
+} hemi_device_facts;
+
+/** Memory of this rank's device, or of a peer's that is mapped here. */
+typedef struct hemi_device_memory {
+    void *address; /**< as kernels of this rank use it */
+    uint64_t bytes;
+    void *inside; /**< the module's */
+} hemi_device_memory;
+
+enum hemi_device_name_kind {
+    HEMI_DEVICE_NAME_POINTER = 1, /**< reachable in the owner's process only */
+    HEMI_DEVICE_NAME_FD,          /**< comes with a descriptor */
+    HEMI_DEVICE_NAME_HANDLE,      /**< `handle` says it all */
+    HEMI_DEVICE_NAME_FABRIC       /**< so does it, for GPUs of several machines too */
+};
+
+/** What names device memory to a peer. Comes from a peer: checked before it is used. */
+typedef struct hemi_device_name {
+    uint32_t kind; /**< enum hemi_device_name_kind */
+    uint32_t pid;
+    uint8_t uuid[HEMI_DEVICE_UUID];
+    uint64_t address; /**< in the owner's process */
+    uint64_t bytes;
+    uint64_t offset; /**< of `address` in what is exported */
+    uint64_t whole;  /**< bytes of what is exported */
+    uint8_t handle[64];
+    uint64_t serial; /**< of the allocation among all there have been; 0: not known */
+} hemi_device_name;
+
+/** Set-up calls all. */
+typedef struct hemi_device_memory_ops {
+    /** Zeroed memory that can be exported, aligned to 2 MiB. HEM_ERR_MEMORY. */
+    hem_status (*alloc)(void *context, uint64_t bytes, hemi_device_memory *memory_p);
+    /** The caller's own device memory. HEM_ERR_ARG if it is not. */
+    hem_status (*adopt)(void *context, void *address, uint64_t bytes, hemi_device_memory *memory_p);
+    /** Name it. `fd_p` gets a descriptor for HEMI_DEVICE_NAME_FD, the caller's to close, else -1. */
+    hem_status (*name)(void *context, const hemi_device_memory *memory, hemi_device_name *name_p,
+                       int *fd_p);
+    /** Map a peer's memory. `same_process`: its address is good here as it is. `fd` stays the
+     *  caller's. HEM_ERR_UNSUPPORTED if kernels here cannot reach it. */
+    hem_status (*map)(void *context, const hemi_device_name *name, int fd, bool same_process,
+                      hemi_device_memory *memory_p);
+    /** Free what alloc gave, forget what was adopted, unmap what was mapped. No kernel uses it. Does
+     *  not wait for kernels of others: what cannot be had without that is kept for later. */
+    void (*release)(void *context, hemi_device_memory *memory);
+    /** Make host memory visible to kernels; `address_p` is where they see it. Several may map the
+     *  same pages. It stays mapped until unmap_host. */
+    hem_status (*map_host)(void *context, void *host, uint64_t bytes, void **address_p);
+    /** At once. May wait until no kernel of this process runs. */
+    void (*unmap_host)(void *context, void *host, uint64_t bytes);
+    /** Where an address is. Memory that both sides reach counts as HEM_MEMORY_DEVICE. */
+    hem_memory_kind (*kind)(void *context, const void *address);
+    /** Copy between host and device, either way, complete on return. Not behind kernels that run:
+     *  they may be waiting for what this brings. */
+    hem_status (*copy)(void *context, void *to, const void *from, uint64_t bytes);
+    /** As release, but kernels may still look at it: it is given to nobody else. NULL: release. */
+    void (*abandon)(void *context, hemi_device_memory *memory);
+} hemi_device_memory_ops;
+
+/** Library kernels: their bodies are in device/kernels/, `args` are their structs. */
+enum hemi_kernel {
+    HEMI_KERNEL_SENDRECV = 0, /**< kernels/sendrecv.h */
+    HEMI_KERNEL_HALO_START,   /**< kernels/halo.h */
+    HEMI_KERNEL_HALO_FINISH,
+    HEMI_KERNEL_COLL, /**< kernels/coll.h */
+    HEMI_KERNELS
+};
+
+typedef struct hemi_launch {
+    enum hemi_kernel kernel;
+    uint32_t blocks;
+    uint32_t threads; /**< per block; the stand-in makes fewer of them */
+    const void *args; /**< copied */
+    size_t bytes;
+} hemi_launch;
+
+/** None of these waits. They work on a stream that is being captured where CUDA does. */
+typedef struct hemi_device_stream_ops {
+    /** Whether ranks may use this stream. HEM_ERR_UNSUPPORTED for the legacy default stream if
+     *  `threads`: it would wait for the kernels of the other ranks. */
+    hem_status (*check)(void *context, void *stream, bool threads);
+    hem_status (*launch)(void *context, void *stream, const hemi_launch *launch);
+    /** How many blocks of a kernel fit on the device at once. Set-up. */
+    uint32_t (*fit)(void *context, enum hemi_kernel kernel, uint32_t threads);
+    /** Copy `count` pieces by the copy engines. */
+    hem_status (*copy)(void *context, void *stream, uint32_t count, void *const *to,
+                       const void *const *from, const size_t *bytes);
+    /** Store a word after all that is on the stream, visible to everybody after the copies. */
+    hem_status (*store)(void *context, void *stream, uint64_t *word, uint64_t value);
+    /** What follows begins when the word is at least `value`. */
+    hem_status (*await)(void *context, void *stream, const uint64_t *word, uint64_t value);
+    /** Call a function after all that is on the stream; it may not use the device. */
+    hem_status (*call)(void *context, void *stream, void (*fn)(void *arg), void *arg);
+    /** `after` goes on only when all that is on `before` now is done. Events are pooled. */
+    hem_status (*order)(void *context, void *before, void *after);
+    /** A stream of the library's own, that waits for no other. Set-up. */
+    hem_status (*make)(void *context, void **stream_p);
+    void (*destroy)(void *context, void *stream);
+    /** Whether all on it is done: HEM_OK, or HEM_ERR_TIMEOUT if not. Also tells that the device has
+     *  failed: HEM_ERR_SYSTEM. */
+    hem_status (*query)(void *context, void *stream);
+    /** Whether it is being captured into a graph: what is put on it is not done now. */
+    bool (*captures)(void *context, void *stream);
+} hemi_device_stream_ops;
+
+typedef struct hemi_device_module {
+    uint32_t version; /**< HEMI_DEVICE_VERSION */
+    const char *name; /**< "cuda", "stand-in" */
+    const hemi_device_memory_ops *memory;
+    const hemi_device_stream_ops *stream;
+    /** Take the device that is current for the calling thread, and load all kernels. Set-up.
+     *  HEM_ERR_UNSUPPORTED if there is none. */
+    hem_status (*open)(const hemi_device_host *host, void **context_p, hemi_device_facts *facts_p);
+    void (*close)(void *context);
+} hemi_device_module;
+
+/** What a module exports, under the name "hemi_device_module_get". */
+typedef const hemi_device_module *(*hemi_device_module_fn)(void);
+
+/** A rank's device, once it is used. One per root. */
+typedef struct hemi_device {
+    const hemi_device_module *module;
+    void *library; /**< of dlopen */
+    void *context;
+    hemi_device_facts facts;
+    struct hemi_retired *retired; /**< under the lock of the root: device/retire.c */
+} hemi_device;
+
+/**
+ * The device of this rank, opened on first use: HEM_DEVICE_MODULE, else libhem_cuda.so beside this
+ * library, else wherever the loader finds it. Local; takes a lock. @return HEM_OK;
+ * HEM_ERR_UNSUPPORTED, saying what is missing.
+ */
+hem_status hemi_device_get(hemi_root *root, hemi_device **device_p);
+
+/** The device if it was opened, else NULL. */
+hemi_device *hemi_device_peek(const hemi_root *root);
+
+/** With the root. */
+void hemi_device_close(hemi_root *root);
+
+/**
+ * Release memory, which becomes all zero, when the device is closed and not before: the world that it
+ * was for is gone, and nobody knows when the kernels that were told so have stopped looking at it.
+ * Nothing happens if it is all zero.
+ */
+void hemi_device_retire(hemi_root *root, hemi_device_memory *memory);
+
+/** The device is about to be closed. */
+void hemi_device_free_retired(hemi_device *device);
+
+/**
+ * Show a piece of device memory to peers, and map theirs.
+ *
+ * `mine` may be NULL: nothing to show. wants[r]: map what rank r shows, if anything. maps_p[r] gets
+ * it, with address NULL where kernels of this rank cannot reach it or r shows nothing; wants[own rank]
+ * gives `mine` itself. Maps are released with module->memory->release, but for one's own. Names lie
+ * in the arena while this goes on, descriptors travel over Unix sockets whose peer must be of the
+ * same user and know the world's number. `status` is this rank's so far. Collective; agreed: on an
+ * error nothing is kept. device/share.c
+ */
+hem_status hemi_device_share(hem_world *world, uint32_t call, hem_status status,
+                             const hemi_device_memory *mine, const bool *wants,
+                             hemi_device_memory *maps_p, int64_t timeout_ns);
+
+/*
+ * Pinned host memory: device/pinned.c. The library's own is pinned once, seen by all that ask for it,
+ * and unpinned when the device is closed and not before.
+ */
+
+/** Where it lies in the arena. All zero: nowhere. What a peer says of it is checked. */
+typedef struct hemi_pinned {
+    uint64_t offset;
+    uint64_t bytes;
+    uint64_t chunk; /**< what it was cut out of */
+    uint64_t chunk_bytes;
+} hemi_pinned;
+
+/** Zeroed memory in this rank's part of the arena, at a multiple of 256. Set-up; takes a lock. */
+hem_status hemi_device_pinned_alloc(hemi_root *root, uint64_t bytes, hemi_pinned *pinned_p);
+
+/** No kernel looks at it any more. It becomes all zero; nothing happens if it is. Does not wait. */
+void hemi_device_pinned_free(hemi_root *root, hemi_pinned *pinned);
+
+/** Whether what `root_rank` says can be true. */
+bool hemi_device_pinned_fits(const hemi_root *root, uint32_t root_rank, const hemi_pinned *pinned);
+
+/** Where kernels of this rank see it: one's own, or that of `root_rank`. Set-up.
+ *  HEM_ERR_MISMATCH if it does not fit. */
+hem_status hemi_device_pinned_see(hemi_root *root, uint32_t root_rank, const hemi_pinned *pinned,
+                                  void **address_p);
+
+/** Show kernels memory of the caller. Set-up. */
+hem_status hemi_device_pin(hemi_root *root, void *host, uint64_t bytes, void **address_p);
+
+/**
+ * The caller may do with it what it likes afterwards. Waits where the device does until no kernel of
+ * the process runs, except in a rank that has ended without closing: then it stays pinned until the
+ * devices of all ranks of the process are closed, or until somebody pins other memory there.
+ */
+void hemi_device_unpin(hemi_root *root, void *host, uint64_t bytes);
+
+/* The watcher: one thread per root while device objects exist. It raises `trouble`. */
+
+/** Pinned words that kernels watch: see hem/device/window.h. */
+typedef struct hemi_trouble hemi_trouble;
+
+/** Begin to watch the ranks of `world`. Set-up. `device_p`: where kernels see the words. */
+hem_status hemi_trouble_watch(hem_world *world, hemi_trouble **trouble_p,
+                              const uint32_t **device_p);
+
+/** The words as the host sees them. */
+uint32_t *hemi_trouble_words(hemi_trouble *trouble);
+
+/** Stop. NULL is allowed. With `closed`, kernels that still wait end with HEM_ERR_CLOSED first. */
+void hemi_trouble_end(hemi_trouble *trouble, bool closed);
+
+#endif

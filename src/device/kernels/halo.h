@@ -1,0 +1,255 @@
+/*
+ * The two kernels of an exchange: one packs and posts for all neighbours, one waits and unpacks.
+ *
+ * How this works. For each neighbour S of rank R there is a hemd_halo_area in R's device memory that S
+ * alone writes: two notes, and two landing buffers behind it. Every run sends a message to every
+ * neighbour, if only an empty one. Runs are counted from 1 in `state`, in the rank's own memory, where
+ * both kernels load them as they begin and the last block stores them as it ends; so launches, graph
+ * replays and eager runs mix. Kernels of one exchange follow each other, by stream order.
+ *
+ *   start, run e = started + 1:
+ *     each block   packs its tiles into landing e % 2 of the peers; barrier; one thread counts itself
+ *                  in `arrived` (acquire and release)
+ *     last block   for every lane: fence; notes[e % 2] at the peer = {check, e}; started = e
+ *   finish, run e = finished + 1 = started:
+ *     each block   waits for the notes of the lanes of its tiles, of all lanes in a reverse run
+ *                  (relaxed polls, one fence, one barrier); compares the checks; unpacks; barrier;
+ *                  counts itself in `arrived`
+ *     last block   finished = e
+ *
+ * Why start need not wait until landing and note e % 2 were used. S packs run e after it has finished
+ * run e - 1, for which it has seen R's note of run e - 1. R posted that after it had finished run
+ * e - 2, since its kernels follow each other; so all that was in landing and note e % 2 has been read.
+ * A rank is at most one run ahead of a neighbour, and the fences of R's start and S's finish order
+ * the reads there before the writes here. For the same reason no note is missed by being overwritten.
+ *
+ * Nobody waits for a block of its own grid, so any number of blocks may be launched. The host caps
+ * those of finish, so that all ranks that share a GPU have room for their starts.
+ *
+ * Failure. A wait looks now and then at the words that the host raises, at `gone` of its lane, at
+ * `failed` and at the clock; what has come beats all that. A block whose wait fails sets `failed`,
+ * once, and does no work, but counts itself. The last block then posts nothing: it sets `gone` at
+ * all neighbours and tells the host. Kernels that come later do nothing.
+ */
+#ifndef HEMD_KERNELS_HALO_H
+#define HEMD_KERNELS_HALO_H
+
+#include "device/kernels/halo_move.h"
+
+#include <hem/device/types.h>
+
+/** Polls between two looks at everything else. */
+#define HEMD_HALO_POLLS 64u
+
+/** What a block knows of the run. */
+typedef struct hemd_halo_run {
+    uint64_t number;   /**< of the run; 0: there is nothing to do */
+    uint64_t began_ns; /**< if there is a time limit */
+    uint64_t first;    /**< of its tiles */
+    uint64_t end;
+    bool finishes;
+} hemd_halo_run;
+
+/** The exchange is broken from now on. The first who says so is believed. */
+HEM_DEV void hemd_halo_fail(const hemd_halo_args *args, hem_status status, uint32_t peer_plus_1) {
+    uint64_t word = (uint64_t)peer_plus_1 << 32 | (uint32_t)-status;
+    (void)hemd_compare_swap64(&args->state->failed, 0, word);
+}
+
+/** Why nothing can come of this lane any more, or HEM_OK. */
+HEM_DEV hem_status hemd_halo_trouble(const hemd_halo_args *args, const hemd_halo_lane *lane,
+                                     uint64_t began_ns) {
+    uint32_t all = hemd_load32_relaxed(&args->trouble[HEMD_TROUBLE_ALL]);
+    if (all != 0)
+        return (hem_status)(-(int32_t)all);
+    if (hemd_load32_relaxed(&args->trouble[HEMD_TROUBLE_SOME]) != 0) {
+        uint32_t one = hemd_load32_relaxed(&args->trouble[HEMD_TROUBLE_RANKS + lane->peer]);
+        if (one != 0)
+            return (hem_status)(-(int32_t)one);
+    }
+    if (hemd_load64_relaxed(&lane->in->gone) != 0 ||
+        hemd_load64_relaxed(&lane->in->gone_cpu) != 0 ||
+        hemd_load64_relaxed(&args->state->failed) != 0)
+        return HEM_ERR_REVOKED;
+    if (args->timeout_ns != 0 && hemd_now_ns() - began_ns > args->timeout_ns)
+        return HEM_ERR_TIMEOUT;
+    return HEM_OK;
+}
+
+/** Whether the message of the run is here; acquires it. */
+HEM_DEV bool hemd_halo_is_there(const hemd_halo_lane *lane, const hemd_halo_run *run,
+                                uint64_t *check_p) {
+    const hemd_unit *note = &lane->in->notes[run->number % 2].note;
+    if (hemd_unit_load(note, check_p) != run->number)
+        return false;
+    hemd_acquire(&note->stamp, lane->near != 0);
+    return true;
+}
+
+/** Wait for one lane. One thread. */
+HEM_DEV hem_status hemd_halo_await(const hemd_halo_args *args, const hemd_halo_lane *lane,
+                                   const hemd_halo_run *run, uint64_t *check_p) {
+    hem_status why = HEM_OK;
+    for (uint32_t polls = 1;; polls++) {
+        if (hemd_halo_is_there(lane, run, check_p))
+            return HEM_OK;
+        if (why != HEM_OK)
+            return why;
+        if (polls % HEMD_HALO_POLLS == 0)
+            why = hemd_halo_trouble(args, lane, run->began_ns);
+        hemd_relax();
+    }
+}
+
+/** Wait for lanes from `low` to before `end`, a thread for each. Whether all is well. */
+HEM_DEV bool hemd_halo_await_lanes(const hemd_halo_args *args, const hemd_halo_run *run,
+                                   uint32_t low, uint32_t end) {
+    hem_group block = hem_block();
+    /* One thread asks for all: what it hears may change at any time, and they must go together. */
+    bool bad = block.rank == 0 && hemd_load64_relaxed(&args->state->failed) != 0;
+    for (uint32_t l = low + block.rank; l < end; l += block.size) {
+        const hemd_halo_lane *lane = &args->lanes[l];
+        uint64_t check = 0;
+        if (lane->out == NULL)
+            continue;
+        hem_status status = hemd_halo_await(args, lane, run, &check);
+        if (status == HEM_OK && check != args->checks[l])
+            status = HEM_ERR_MISMATCH;
+        if (status != HEM_OK) {
+            hemd_halo_fail(args, status, lane->peer + 1);
+            bad = true;
+        }
+    }
+    return !hem_group_any(block, bad);
+}
+
+/** Where the message of the run with a lane is, on the side of this kernel. */
+HEM_DEV unsigned char *hemd_halo_message(const hemd_halo_lane *lane, const hemd_halo_run *run) {
+    return run->finishes ? lane->landing_in + (run->number % 2) * lane->in_bytes
+                         : lane->landing_out + (run->number % 2) * lane->out_bytes;
+}
+
+/** The tiles of this block, a warp for each. */
+HEM_DEV void hemd_halo_work(const hemd_halo_args *args, const hemd_halo_run *run) {
+    hem_group warp = hem_warp();
+    for (uint64_t t = run->first + hem_warp_index(); t < run->end; t += hem_warp_count()) {
+        hemd_halo_tile tile = args->tiles[t];
+        if (args->groups != NULL)
+            hemd_halo_gather(warp, &args->groups[tile.part], args->sources, tile.first,
+                             run->number);
+        else
+            hemd_halo_copy(warp, &args->parts[tile.part], tile.first,
+                           hemd_halo_message(&args->lanes[tile.lane], run));
+    }
+}
+
+/** The kernel went well: tell all neighbours that the messages are there. A warp. */
+HEM_DEV void hemd_halo_post(const hemd_halo_args *args, const hemd_halo_run *run) {
+    hem_group warp = hem_warp();
+    for (uint32_t l = warp.rank; l < args->lane_count && !run->finishes; l += warp.size) {
+        const hemd_halo_lane *lane = &args->lanes[l];
+        if (lane->out == NULL)
+            continue;
+        /* All blocks' work is seen before: they have counted themselves, with release. */
+        hemd_fence(lane->near != 0);
+        hemd_unit_store(&lane->out->notes[run->number % 2].note, args->checks[l], run->number);
+    }
+    if (warp.rank == 0 && run->finishes)
+        args->state->finished = run->number;
+    else if (warp.rank == 0)
+        args->state->started = run->number;
+}
+
+/** Tell all neighbours, and the host, that this rank has given up. A warp. */
+HEM_DEV void hemd_halo_give_up(const hemd_halo_args *args) {
+    hem_group warp = hem_warp();
+    for (uint32_t l = warp.rank; l < args->lane_count; l += warp.size)
+        if (args->lanes[l].out != NULL)
+            hemd_store64_relaxed(&args->lanes[l].out->gone, 1);
+    if (warp.rank == 0)
+        hemd_store64_relaxed(&args->host->failed, hemd_load64_relaxed(&args->state->failed));
+}
+
+/** The last block is done with everything: count the kernel for the host. One thread. */
+HEM_DEV void hemd_halo_tell(const hemd_halo_args *args) {
+    args->state->arrived = 0;
+    if (args->tell == 0)
+        return;
+    args->state->counted++;
+    hemd_store64_release(&args->host->counted, args->state->counted, false);
+}
+
+/** The end of a block's share, by its first warp. */
+HEM_DEV void hemd_halo_leave(const hemd_halo_args *args, const hemd_halo_run *run) {
+    hem_group warp = hem_warp();
+    bool last = true;
+    if (warp.rank == 0 && hem_block_count() > 1) {
+        if (args->near == 0)
+            hemd_fence(false); /* what is near is released by counting */
+        last = hemd_fetch_add64_near(&args->state->arrived, 1) + 1 == hem_block_count();
+    }
+    if (warp.rank != 0)
+        last = false;
+    if (!hem_group_any(warp, last))
+        return;
+    bool failed = warp.rank == 0 && hemd_load64_relaxed(&args->state->failed) != 0;
+    if (hem_group_any(warp, failed))
+        hemd_halo_give_up(args);
+    else if (run->number != 0)
+        hemd_halo_post(args, run);
+    hem_group_sync(warp);
+    if (warp.rank == 0)
+        hemd_halo_tell(args);
+}
+
+/** The tiles of this block follow each other, so that it waits for few lanes. */
+HEM_DEV hemd_halo_run hemd_halo_enter(const hemd_halo_args *args, bool finishes) {
+    hemd_halo_state *state = args->state;
+    uint64_t started = state->started;
+    uint64_t finished = state->finished;
+    hemd_halo_run run = {0, 0, 0, 0, finishes};
+    run.first = args->tile_count * hem_block_index() / hem_block_count();
+    run.end = args->tile_count * (hem_block_index() + 1) / hem_block_count();
+    if (finishes)
+        run.number = started != finished ? started : 0;
+    else
+        run.number = started + 1;
+    if (args->timeout_ns != 0)
+        run.began_ns = finishes ? state->began_ns : hemd_now_ns();
+    /* The run before has not finished: whoever put the two on streams did not order them. */
+    if (!finishes && started != finished) {
+        run.number = 0;
+        hemd_halo_fail(args, HEM_ERR_ARG, 0);
+    }
+    return run;
+}
+
+HEM_DEV void hemd_halo_kernel(const hemd_halo_args *args, bool finishes) {
+    hemd_halo_run run = hemd_halo_enter(args, finishes);
+    hem_group block = hem_block();
+    if (run.number != 0 && !finishes) {
+        if (hemd_load64_relaxed(&args->state->failed) == 0)
+            hemd_halo_work(args, &run);
+    } else if (run.number != 0 && run.first < run.end) {
+        bool all = args->groups != NULL;
+        uint32_t low = all ? 0 : args->tiles[run.first].lane;
+        uint32_t end = all ? args->lane_count : args->tiles[run.end - 1].lane + 1;
+        if (hemd_halo_await_lanes(args, &run, low, end))
+            hemd_halo_work(args, &run);
+    }
+    hem_group_sync(block);
+    if (hem_block_index() == 0 && block.rank == 0 && !finishes && args->timeout_ns != 0)
+        args->state->began_ns = run.began_ns;
+    if (hem_warp_index() == 0)
+        hemd_halo_leave(args, &run);
+}
+
+HEM_DEV void hemd_kernel_halo_start(const struct hemd_halo_args *args) {
+    hemd_halo_kernel(args, false);
+}
+
+HEM_DEV void hemd_kernel_halo_finish(const struct hemd_halo_args *args) {
+    hemd_halo_kernel(args, true);
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* What the files of the stand-in share. Nothing of it is exported. */
+#ifndef HEMI_DEVICE_STANDIN_INSIDE_H
+#define HEMI_DEVICE_STANDIN_INSIDE_H
+
+#include "device/device.h"
+#include "device/standin/standin.h"
+
+#include <hem/device/group.h>
+#include <pthread.h>
+
+/** A rank's. */
+typedef struct hemi_standin_context {
+    const hemi_device_host *host;
+} hemi_standin_context;
+
+/** Record a sentence where the library keeps it; without a context it goes to the error output. */
+hem_status hemi_standin_fail(const void *context, hem_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** All stand-ins of a machine are one device. `uuid_p` has HEMI_DEVICE_UUID bytes. */
+void hemi_standin_uuid(uint8_t *uuid_p);
+
+extern const hemi_device_memory_ops hemi_standin_memory_ops;
+extern const hemi_device_stream_ops hemi_standin_stream_ops;
+
+/** The body of a kernel of the library. NULL, with a sentence, if it is not there or `bytes` is not
+ *  the size of its arguments. kernels.c */
+hemi_standin_kernel hemi_standin_kernel_of(const void *context, enum hemi_kernel kernel,
+                                           size_t bytes);
+
+/* Crews: the threads that stand in for the warps of one stream's kernels. crew.c */
+
+typedef struct hemi_standin_grid {
+    hemi_standin_kernel kernel;
+    const void *args;
+    uint32_t blocks;
+    uint32_t warps; /**< of a block */
+} hemi_standin_grid;
+
+/** The most warps of a grid. */
+#define HEMI_STANDIN_WARPS 1024u
+
+typedef struct hemi_standin_crew {
+    pthread_mutex_t lock;
+    pthread_cond_t start;
+    pthread_cond_t done;
+    const hemi_standin_grid *grid;
+    hem_host_block *blocks;
+    uint64_t turn; /**< grids so far */
+    uint32_t size;
+    uint32_t busy;
+    bool end;
+    pthread_t threads[HEMI_STANDIN_WARPS];
+} hemi_standin_crew;
+
+void hemi_standin_crew_init(hemi_standin_crew *crew);
+/** Run a grid, all of it at once, and wait for its end. HEM_ERR_MEMORY if that many threads cannot
+ *  be had. By one thread at a time. */
+hem_status hemi_standin_crew_run(hemi_standin_crew *crew, const hemi_standin_grid *grid);
+void hemi_standin_crew_end(hemi_standin_crew *crew);
+
+/** The calling thread runs warps from now on, until it leaves: delays.c may stop it. */
+void hemi_standin_warp_enter(void);
+void hemi_standin_warp_leave(void);
+
+/* Items: what lies on a stream or in a graph. items.c */
+
+typedef struct hemi_standin_item {
+    struct hemi_standin_item *next;
+    /** Done by the stream's thread, any number of times. */
+    hem_status (*run)(struct hemi_standin_item *item, hemi_standin_crew *crew);
+    /** Give back what it holds, if anything, before it is freed. */
+    void (*drop)(struct hemi_standin_item *item);
+} hemi_standin_item;
+
+/* Each makes an item, or NULL without memory. */
+hemi_standin_item *hemi_standin_item_launch(const hemi_standin_grid *grid, size_t bytes);
+hemi_standin_item *hemi_standin_item_copy(uint32_t count, void *const *to, const void *const *from,
+                                          const size_t *bytes);
+hemi_standin_item *hemi_standin_item_store(uint64_t *word, uint64_t value);
+hemi_standin_item *hemi_standin_item_await(const uint64_t *word, uint64_t value);
+hemi_standin_item *hemi_standin_item_call(void (*fn)(void *arg), void *arg);
+/** A pair: the second waits until the first was run. Once only. False without memory. */
+bool hemi_standin_item_pair(hemi_standin_item **first_p, hemi_standin_item **second_p);
+/** All of a graph; holds a reference to it. */
+hemi_standin_item *hemi_standin_item_graph(hemi_standin_graph *graph);
+void hemi_standin_item_free(hemi_standin_item *item);
+
+/* Streams. stream.c */
+
+struct hemi_standin_stream {
+    struct hemi_standin_stream *next; /**< of all, under their lock */
+    pthread_mutex_t lock;             /**< guards what follows */
+    pthread_cond_t changed;
+    hemi_standin_item *first;
+    hemi_standin_item **last;
+    uint64_t put;
+    uint64_t done;
+    bool closing;
+    hem_status broken;           /**< the first launch that failed */
+    hemi_standin_graph *capture; /**< NULL: not being captured */
+    bool loose;                  /**< captured work that the first stream is not ordered after */
+    hemi_standin_crew crew;      /**< of the stream's thread alone */
+};
+
+/** Whether it is being captured. */
+bool hemi_standin_stream_captures(void *stream);
+
+/** The stream itself, or the default stream for NULL, or NULL if that cannot be made. */
+hemi_standin_stream *hemi_standin_stream_of(void *stream);
+bool hemi_standin_stream_known(const void *stream);
+/** Put an item on a stream, or into the graph that captures it. NULL is HEM_ERR_MEMORY. */
+hem_status hemi_standin_stream_put(const void *context, void *stream, hemi_standin_item *item);
+/** Order and query, with a sentence for `context`. */
+hem_status hemi_standin_stream_follow(const void *context, void *before, void *after);
+hem_status hemi_standin_stream_look(const void *context, void *stream);
+
+/* Graphs. graph.c */
+
+struct hemi_standin_graph {
+    uint32_t refs;        /**< atomic */
+    pthread_mutex_t lock; /**< guards the list while it is captured; it is constant after */
+    hemi_standin_stream *origin;
+    hemi_standin_item *first;
+    hemi_standin_item **last;
+};
+
+void hemi_standin_graph_add(hemi_standin_graph *graph, hemi_standin_item *item);
+void hemi_standin_graph_hold(hemi_standin_graph *graph);
+void hemi_standin_graph_drop(hemi_standin_graph *graph);
+
+/** Streams other than the graph's first that it captures leave it. True if one was loose. */
+bool hemi_standin_streams_leave(hemi_standin_graph *graph);
+
+#endif

@@ -1,0 +1,231 @@
+/* What lies on a stream or in a graph. */
+#include "base/atomic.h"
+#include "device/standin/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *item_make(size_t bytes, hem_status (*run)(hemi_standin_item *, hemi_standin_crew *)) {
+    hemi_standin_item *item = malloc(bytes);
+    if (item != NULL) {
+        item->next = NULL;
+        item->run = run;
+        item->drop = NULL;
+    }
+    return item;
+}
+
+void hemi_standin_item_free(hemi_standin_item *item) {
+    if (item != NULL && item->drop != NULL)
+        item->drop(item);
+    free(item);
+}
+
+typedef struct launch_item {
+    hemi_standin_item item;
+    hemi_standin_grid grid;
+    _Alignas(64) unsigned char args[];
+} launch_item;
+
+static hem_status launch_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    return hemi_standin_crew_run(crew, &((launch_item *)item)->grid);
+}
+
+hemi_standin_item *hemi_standin_item_launch(const hemi_standin_grid *grid, size_t bytes) {
+    size_t size = (sizeof(launch_item) + bytes + 63) / 64 * 64;
+    launch_item *made = aligned_alloc(64, size);
+    if (made == NULL)
+        return NULL;
+    made->item = (hemi_standin_item){NULL, launch_run, NULL};
+    made->grid = *grid;
+    made->grid.args = made->args;
+    if (bytes > 0)
+        memcpy(made->args, grid->args, bytes);
+    return &made->item;
+}
+
+typedef struct piece {
+    void *to;
+    const void *from;
+    size_t bytes;
+} piece;
+
+typedef struct copy_item {
+    hemi_standin_item item;
+    uint32_t count;
+    piece pieces[];
+} copy_item;
+
+static hem_status copy_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    (void)crew;
+    copy_item *mine = (copy_item *)item;
+    for (uint32_t i = 0; i < mine->count; i++)
+        hemi_standin_copy(mine->pieces[i].to, mine->pieces[i].from, mine->pieces[i].bytes);
+    return HEM_OK;
+}
+
+hemi_standin_item *hemi_standin_item_copy(uint32_t count, void *const *to, const void *const *from,
+                                          const size_t *bytes) {
+    copy_item *made = item_make(sizeof *made + count * sizeof made->pieces[0], copy_run);
+    if (made == NULL)
+        return NULL;
+    made->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        made->pieces[i] = (piece){to[i], from[i], bytes[i]};
+    return &made->item;
+}
+
+typedef struct word_item {
+    hemi_standin_item item;
+    uint64_t *word;
+    const uint64_t *watched;
+    uint64_t value;
+} word_item;
+
+/* Pairs with whoever acquires the word: await_run, or a wait in a kernel. */
+static hem_status store_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    (void)crew;
+    word_item *mine = (word_item *)item;
+    hemi_store64_release(mine->word, mine->value);
+    return HEM_OK;
+}
+
+static hem_status await_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    (void)crew;
+    word_item *mine = (word_item *)item;
+    while (hemi_load64_acquire(mine->watched) < mine->value)
+        hemd_relax();
+    return HEM_OK;
+}
+
+hemi_standin_item *hemi_standin_item_store(uint64_t *word, uint64_t value) {
+    word_item *made = item_make(sizeof *made, store_run);
+    if (made == NULL)
+        return NULL;
+    made->word = word;
+    made->value = value;
+    return &made->item;
+}
+
+hemi_standin_item *hemi_standin_item_await(const uint64_t *word, uint64_t value) {
+    word_item *made = item_make(sizeof *made, await_run);
+    if (made == NULL)
+        return NULL;
+    made->watched = word;
+    made->value = value;
+    return &made->item;
+}
+
+typedef struct call_item {
+    hemi_standin_item item;
+    void (*fn)(void *arg);
+    void *arg;
+} call_item;
+
+static hem_status call_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    (void)crew;
+    call_item *mine = (call_item *)item;
+    mine->fn(mine->arg);
+    return HEM_OK;
+}
+
+hemi_standin_item *hemi_standin_item_call(void (*fn)(void *arg), void *arg) {
+    call_item *made = item_make(sizeof *made, call_run);
+    if (made == NULL)
+        return NULL;
+    made->fn = fn;
+    made->arg = arg;
+    return &made->item;
+}
+
+/* An event that two items share. */
+typedef struct event {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+    uint32_t refs;
+} event;
+
+typedef struct event_item {
+    hemi_standin_item item;
+    event *event;
+} event_item;
+
+static void event_drop(hemi_standin_item *item) {
+    event *shared = ((event_item *)item)->event;
+    pthread_mutex_lock(&shared->lock);
+    bool last = --shared->refs == 0;
+    pthread_mutex_unlock(&shared->lock);
+    if (!last)
+        return;
+    pthread_mutex_destroy(&shared->lock);
+    pthread_cond_destroy(&shared->changed);
+    free(shared);
+}
+
+static hem_status mark_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    (void)crew;
+    event *shared = ((event_item *)item)->event;
+    pthread_mutex_lock(&shared->lock);
+    shared->done = true;
+    pthread_cond_signal(&shared->changed);
+    pthread_mutex_unlock(&shared->lock);
+    return HEM_OK;
+}
+
+static hem_status wait_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    (void)crew;
+    event *shared = ((event_item *)item)->event;
+    pthread_mutex_lock(&shared->lock);
+    while (!shared->done)
+        pthread_cond_wait(&shared->changed, &shared->lock);
+    pthread_mutex_unlock(&shared->lock);
+    return HEM_OK;
+}
+
+bool hemi_standin_item_pair(hemi_standin_item **first_p, hemi_standin_item **second_p) {
+    event *shared = calloc(1, sizeof *shared);
+    event_item *first = item_make(sizeof *first, mark_run);
+    event_item *second = item_make(sizeof *second, wait_run);
+    if (shared == NULL || first == NULL || second == NULL) {
+        free(shared);
+        free(first);
+        free(second);
+        return false;
+    }
+    pthread_mutex_init(&shared->lock, NULL);
+    pthread_cond_init(&shared->changed, NULL);
+    shared->refs = 2;
+    first->event = second->event = shared;
+    first->item.drop = second->item.drop = event_drop;
+    *first_p = &first->item;
+    *second_p = &second->item;
+    return true;
+}
+
+typedef struct graph_item {
+    hemi_standin_item item;
+    hemi_standin_graph *graph;
+} graph_item;
+
+static void graph_item_drop(hemi_standin_item *item) {
+    hemi_standin_graph_drop(((graph_item *)item)->graph);
+}
+
+static hem_status graph_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    hem_status status = HEM_OK;
+    hemi_standin_item *at = ((graph_item *)item)->graph->first;
+    for (; at != NULL && status == HEM_OK; at = at->next)
+        status = at->run(at, crew);
+    return status;
+}
+
+hemi_standin_item *hemi_standin_item_graph(hemi_standin_graph *graph) {
+    graph_item *made = item_make(sizeof *made, graph_run);
+    if (made == NULL)
+        return NULL;
+    hemi_standin_graph_hold(graph);
+    made->graph = graph;
+    made->item.drop = graph_item_drop;
+    return &made->item;
+}

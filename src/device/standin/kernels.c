@@ -1,0 +1,69 @@
+/* The kernels of the library, as functions of host threads. */
+#include "device/standin/inside.h"
+
+#include <hem/device/types.h>
+
+#if __has_include("device/kernels/sendrecv.h")
+#include "device/kernels/sendrecv.h"
+#define HAS_SENDRECV 1
+#endif
+#if __has_include("device/kernels/halo.h")
+#include "device/kernels/halo.h"
+#define HAS_HALO 1
+#endif
+#if __has_include("device/kernels/coll.h")
+#include "device/kernels/coll.h"
+#define HAS_COLL 1
+#endif
+
+/* A kernel whose arguments are known by a pointer to anything. */
+#define KERNEL(name, type)                                                                         \
+    static void run_##name(const void *args) {                                                     \
+        hemd_kernel_##name((const struct type *)args);                                             \
+    }
+
+#ifdef HAS_SENDRECV
+KERNEL(sendrecv, hemd_sendrecv_args)
+#endif
+#ifdef HAS_HALO
+KERNEL(halo_start, hemd_halo_args)
+KERNEL(halo_finish, hemd_halo_args)
+#endif
+#ifdef HAS_COLL
+KERNEL(coll, hemd_coll_args)
+#endif
+
+typedef struct entry {
+    const char *name;
+    hemi_standin_kernel run;
+    size_t bytes;
+} entry;
+
+static const entry table[HEMI_KERNELS] = {
+#ifdef HAS_SENDRECV
+    [HEMI_KERNEL_SENDRECV] = {"sendrecv", run_sendrecv, sizeof(struct hemd_sendrecv_args)},
+#endif
+#ifdef HAS_HALO
+    [HEMI_KERNEL_HALO_START] = {"halo_start", run_halo_start, sizeof(struct hemd_halo_args)},
+    [HEMI_KERNEL_HALO_FINISH] = {"halo_finish", run_halo_finish, sizeof(struct hemd_halo_args)},
+#endif
+#ifdef HAS_COLL
+    [HEMI_KERNEL_COLL] = {"coll", run_coll, sizeof(struct hemd_coll_args)},
+#endif
+};
+
+hemi_standin_kernel hemi_standin_kernel_of(const void *context, enum hemi_kernel kernel,
+                                           size_t bytes) {
+    if ((unsigned)kernel >= HEMI_KERNELS || table[kernel].run == NULL) {
+        (void)hemi_standin_fail(context, HEM_ERR_SYSTEM, "the stand-in has no kernel %d",
+                                (int)kernel);
+        return NULL;
+    }
+    if (bytes != table[kernel].bytes) {
+        (void)hemi_standin_fail(context, HEM_ERR_SYSTEM,
+                                "kernel %s takes %zu bytes of arguments, not %zu",
+                                table[kernel].name, table[kernel].bytes, bytes);
+        return NULL;
+    }
+    return table[kernel].run;
+}

@@ -1,0 +1,120 @@
+/*
+ * What every device test stands on, beside the harness of the multi-rank tests: kernels, streams,
+ * memory and graphs under names that mean CUDA's runtime where nvcc compiles the test, and the
+ * stand-in device (src/device/standin) where it is compiled as C.
+ *
+ * A test is C that is also C++: it casts what malloc gives, and has no designated initialisers in
+ * another order than the fields, and no compound literals. A kernel has one argument, a struct that
+ * is passed by value:
+ *
+ *     typedef struct fill_args { uint32_t *words; uint32_t value; } fill_args;
+ *     DEVICE_KERNEL(fill, fill_args) {
+ *         hem_group block = hem_block();
+ *         for (uint32_t i = block.rank; i < 100; i += block.size)
+ *             args->words[i] = args->value;
+ *     }
+ *     ...
+ *     device_launch(fill, stream, 1, 4, &mine);   // 1 block of 4 warps
+ *
+ * What fails ends the test with the harness's CHECKs. HEM_DEVICE_DELAY_US=n stops random warps of the
+ * stand-in for up to n microseconds now and then.
+ */
+#ifndef HEM_TESTS_DEVICE_DEVICE_H
+#define HEM_TESTS_DEVICE_DEVICE_H
+
+/* The harness is C. Its system headers come first, since they may not be read as such by C++. */
+#include <hem/hem.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "../rank/harness.h"
+#ifdef __cplusplus
+}
+#endif
+
+#include <hem/cuda.h>
+#include <hem/device/group.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The device is chosen before the test's rank_main is called. */
+#define rank_main device_rank_main
+int device_rank_main(hem_world *world);
+
+/** Whether kernels are host threads. */
+bool device_stands_in(void);
+
+/** A stream that waits for no other: a cudaStream_t, for hem_stream_cuda. */
+typedef void *device_stream;
+
+device_stream device_stream_create(void);
+/** Wait for all that is on it; a test fails if that takes longer than LIMIT. */
+void device_stream_sync(device_stream stream);
+bool device_stream_done(device_stream stream);
+void device_stream_destroy(device_stream stream);
+/** `after` goes on when all that is on `before` now is done. */
+void device_stream_order(device_stream before, device_stream after);
+/** Copy in stream order. */
+void device_stream_copy(device_stream stream, void *to, const void *from, size_t bytes);
+
+/** Zeroed device memory, aligned to 256 bytes or more. Freeing waits for no kernel. */
+void *device_alloc(size_t bytes);
+void device_free(void *address);
+/** Zeroed host memory that kernels reach at the same address. */
+void *device_host_alloc(size_t bytes);
+void device_host_free(void *address);
+/** Copy between host and device at once; not behind kernels that run. */
+void device_copy(void *to, const void *from, size_t bytes);
+
+typedef void *device_graph;
+
+void device_capture_begin(device_stream stream);
+device_graph device_capture_end(device_stream stream);
+void device_graph_launch(device_graph graph, device_stream stream);
+void device_graph_destroy(device_graph graph);
+
+#if defined(__CUDACC__)
+
+#define DEVICE_KERNEL(name, type)                                                                  \
+    static __device__ void name##_body(const type *args);                                          \
+    static __global__ void name(const __grid_constant__ type args) {                               \
+        name##_body(&args);                                                                        \
+    }                                                                                              \
+    static __device__ void name##_body(const type *args)
+
+typedef const void *device_kernel;
+/** Launch `blocks` of `warps` warps each. `args` is copied. */
+#define device_launch(name, stream, blocks, warps, args)                                           \
+    device_launch_kernel((const void *)(name), (stream), (blocks), (warps), (args), sizeof *(args))
+
+#else
+
+#define DEVICE_KERNEL(name, type)                                                                  \
+    static void name##_body(const type *args);                                                     \
+    static void name(const void *args) {                                                           \
+        name##_body((const type *)args);                                                           \
+    }                                                                                              \
+    static void name##_body(const type *args)
+
+typedef void (*device_kernel)(const void *args);
+#define device_launch(name, stream, blocks, warps, args)                                           \
+    device_launch_kernel((name), (stream), (blocks), (warps), (args), sizeof *(args))
+
+#endif
+
+void device_launch_kernel(device_kernel kernel, device_stream stream, uint32_t blocks,
+                          uint32_t warps, const void *args, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
