@@ -13,7 +13,7 @@
 #ifndef HEM_WINDOW_H
 #define HEM_WINDOW_H
 
-#include <hem/world.h>
+#include <hem/memory.h>
 #include <stdbool.h>
 
 #ifdef __cplusplus
@@ -74,6 +74,15 @@ typedef struct hem_window_options {
     uint32_t counters;
     /** Time limit of creation and destruction. Default: the world's. */
     int64_t timeout_ns;
+    /** Where `bytes` are: in host memory, or on this rank's GPU (then see hem/cuda.h). The same on
+     *  all ranks. Device memory of the caller's own, in `memory`, may carry signals. */
+    hem_memory_kind kind;
+    /** Of a window in device memory: ids below this are for kernels to wait for, the others for
+     *  CPUs. Either may signal any id. Default: all but the last 4. At most `signals`. */
+    uint32_t device_signals;
+    /** Ranks whose memory kernels of this rank reach; NULL: all. Of a window in device memory. */
+    const int *device_peers;
+    size_t device_peer_count;
 } hem_window_options;
 
 /**

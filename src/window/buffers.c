@@ -121,7 +121,8 @@ static uint64_t mix(uint64_t hash, const void *data, size_t n) {
 uint64_t hemi_window_fingerprint(const hem_window_options *options) {
     uint64_t hash = 0xcbf29ce484222325u;
     uint64_t numbers[] = {options->signals,      options->barriers,       options->counters,
-                          options->buffer_count, options->memory != NULL, options->align};
+                          options->buffer_count, options->memory != NULL, options->align,
+                          options->kind,         options->device_signals};
     hash = mix(hash, numbers, sizeof numbers);
     if (options->buffers == NULL || options->buffer_count > BUFFERS_MAX)
         return hash;

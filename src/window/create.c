@@ -7,7 +7,7 @@
 #include "base/options.h"
 #include "core/heap.h"
 #include "core/team.h"
-#include "window/window.h"
+#include "window/device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,7 +23,10 @@
 /* Second step: where everything is. */
 typedef struct place_say {
     uint64_t control;
+    hemi_device_place device; /* zero in host memory */
 } place_say;
+
+_Static_assert(sizeof(place_say) <= HEMI_SAY_MAX, "fits into a step");
 
 static void free_handle(hem_window *window) {
     for (uint32_t r = 0; window->peers != NULL && r < window->size; r++)
@@ -31,11 +34,13 @@ static void free_handle(hem_window *window) {
     free(window->peers);
     free(window->controls);
     hemi_buffers_free(window->buffers, window->buffer_count);
+    free(window->device);
     free(window);
 }
 
-static void free_shared(hem_window *window) {
+static void free_shared(hem_window *window, bool closed) {
     hemi_root *root = window->root;
+    hemi_device_free(window, closed);
     if (window->memory_offset != 0)
         hemi_heap_free(&root->arena, root->platform, root->rank, window->memory_offset,
                        root->cache_bytes);
@@ -48,8 +53,9 @@ static void free_shared(hem_window *window) {
 
 static void orphan(hemi_child *child, bool dead) {
     hem_window *window = (hem_window *)(void *)child;
+    hemi_device_unmap(window, true);
     if (!window->world->keep_memory)
-        free_shared(window);
+        free_shared(window, true);
     window->world = NULL;
     window->root = NULL;
     window->memory = NULL;
@@ -62,12 +68,13 @@ static hem_status check_limits(hem_window_options *o) {
         return hemi_fail(HEM_ERR_RANGE, "%u signals, %u barriers, %u counters: at most %d, %d, %d",
                          o->signals, o->barriers, o->counters, SIGNALS_MAX, BARRIERS_MAX,
                          COUNTERS_MAX);
-    if (o->memory != NULL && o->signals != 0)
+    bool device = o->kind == HEM_MEMORY_DEVICE;
+    if (o->memory != NULL && o->signals != 0 && !device)
         return hemi_fail(HEM_ERR_UNSUPPORTED,
                          "a window over the caller's own memory carries no signals");
     if (o->memory != NULL && (uintptr_t)o->memory > UINTPTR_MAX - o->bytes)
         return hemi_fail(HEM_ERR_RANGE, "%zu bytes end beyond all memory", o->bytes);
-    if (o->signals == 0 && o->memory == NULL)
+    if (o->signals == 0 && (o->memory == NULL || device))
         o->signals = SIGNALS_DEFAULT;
     if (o->align == 0)
         o->align = HEMI_LINE;
@@ -102,12 +109,15 @@ static hem_status read_options(hem_window *window, const hem_window_options *opt
         status = hemi_buffers_place(o, &window->buffers, &window->bytes);
     if (window->buffers != NULL)
         window->buffer_count = o->buffer_count;
-    if (status == HEM_OK && o->memory == NULL)
+    if (status == HEM_OK)
+        status = hemi_device_read_options(window, o);
+    if (status == HEM_OK && o->memory == NULL && window->device == NULL)
         status = check_size(window->world, window->bytes);
     if (status != HEM_OK)
         return status;
-    window->own_memory = o->memory != NULL;
+    window->own_memory = o->memory != NULL && window->device == NULL;
     window->memory = o->memory;
+    window->quick = window->device == NULL ? window->size : 0;
     window->signals = o->signals;
     window->barriers = o->barriers;
     window->counters = o->counters;
@@ -132,15 +142,17 @@ static hem_status make_control(hem_window *window) {
     hemi_window_head *head = hemi_window_own_head(window);
     head->magic = HEMI_WINDOW_MAGIC;
     head->id = window->id;
-    head->data =
-        window->own_memory
-            ? hemi_name_make(root, HEMI_NAME_OWN, (uintptr_t)window->memory, window->bytes)
-            : hemi_name_make(root, HEMI_NAME_LIBRARY, window->memory_offset, window->bytes);
+    if (window->own_memory)
+        head->data = hemi_name_make(root, HEMI_NAME_OWN, (uintptr_t)window->memory, window->bytes);
+    else if (window->device == NULL)
+        head->data = hemi_name_make(root, HEMI_NAME_LIBRARY, window->memory_offset, window->bytes);
     return HEM_OK;
 }
 
 static hem_status make_memory(hem_window *window) {
     hemi_root *root = window->root;
+    if (window->device != NULL)
+        return hemi_device_allocate(window);
     if (window->own_memory) {
         /* See hem_memory_register. */
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -175,6 +187,10 @@ static hem_status hear_places(hem_window *window) {
                                 window->layout.bytes))
             return hemi_fail(HEM_ERR_MISMATCH, "rank %u named a window outside of its memory", r);
         hemi_window_set_control(window, r, say.control);
+        hem_status status =
+            window->device == NULL ? HEM_OK : hemi_device_hear(window, r, &say.device);
+        if (status != HEM_OK)
+            return status;
     }
     return HEM_OK;
 }
@@ -190,28 +206,31 @@ static hem_status probe(hem_window *window) {
     return hemi_region_get(&peer->data, 0, &byte, 1);
 }
 
-static hem_status build(hem_window *window, uint64_t fingerprint) {
+static hem_status build(hem_window *window, uint32_t call, uint64_t fingerprint) {
     hem_world *world = window->world;
     hem_status status = allocate(window);
-    place_say mine = {window->control != NULL ? hemi_window_control(window, window->rank) : 0};
-    status = hemi_team_agree(world, HEMI_CALL_WINDOW_CREATE, status, fingerprint, &mine,
-                             sizeof mine, window->timeout_ns);
+    place_say mine = {0};
+    if (window->control != NULL)
+        mine.control = hemi_window_control(window, window->rank);
+    if (status == HEM_OK && window->device != NULL)
+        hemi_device_say(window, &mine.device);
+    status =
+        hemi_team_agree(world, call, status, fingerprint, &mine, sizeof mine, window->timeout_ns);
     window->named = status == HEM_OK;
     if (status == HEM_OK)
         status = hear_places(window);
     hemi_team_done(world);
+    if (window->named && window->device != NULL)
+        return hemi_device_connect(window, call, status, fingerprint + 1);
     if (status == HEM_OK && window->own_memory) {
         status = probe(window);
-        status = hemi_team_agree(world, HEMI_CALL_WINDOW_CREATE, status, fingerprint + 1, NULL, 0,
-                                 window->timeout_ns);
+        status = hemi_team_agree(world, call, status, fingerprint + 1, NULL, 0, window->timeout_ns);
     }
     return status;
 }
 
-hem_status hem_window_create(hem_world *world, const hem_window_options *options,
-                             hem_window **window_p) {
-    if (world == NULL)
-        return hemi_fail(HEM_ERR_ARG, "hem_window_create: world is NULL");
+hem_status hemi_window_create(hem_world *world, uint32_t call, const hem_window_options *options,
+                              hem_window **window_p) {
     hem_window *window = calloc(1, sizeof *window);
     hem_window_options o = {0};
     hem_status status = HEM_OK;
@@ -226,16 +245,16 @@ hem_status hem_window_create(hem_world *world, const hem_window_options *options
         status = read_options(window, options, &o, window_p);
     }
     uint64_t fingerprint = hemi_window_fingerprint(&o);
-    status = hemi_team_agree(world, HEMI_CALL_WINDOW_CREATE, status, fingerprint, NULL, 0,
+    status = hemi_team_agree(world, call, status, fingerprint, NULL, 0,
                              window != NULL ? window->timeout_ns : world->timeout_ns);
     if (window == NULL)
         return status;
     if (status == HEM_OK) {
         window->id = ++world->objects_made;
-        status = build(window, fingerprint);
+        status = build(window, call, fingerprint);
     }
     if (status != HEM_OK && !window->named) {
-        free_shared(window);
+        free_shared(window, false);
         free_handle(window);
         return status;
     }
@@ -248,20 +267,36 @@ hem_status hem_window_create(hem_world *world, const hem_window_options *options
     return status;
 }
 
+hem_status hem_window_create(hem_world *world, const hem_window_options *options,
+                             hem_window **window_p) {
+    if (world == NULL)
+        return hemi_fail(HEM_ERR_ARG, "hem_window_create: world is NULL");
+    return hemi_window_create(world, HEMI_CALL_WINDOW_CREATE, options, window_p);
+}
+
+/* Wait for all; of device memory a second time, until nobody has it mapped any more. */
+static hem_status leave_together(hem_window *window) {
+    hem_status status =
+        hemi_team_meet(window->world, HEMI_CALL_WINDOW_DESTROY, window->id, window->timeout_ns);
+    if (window->device == NULL || (status != HEM_OK && status != HEM_ERR_PEER))
+        return status;
+    hemi_device_unmap(window, false);
+    return hemi_team_meet(window->world, HEMI_CALL_WINDOW_DESTROY, window->id, window->timeout_ns);
+}
+
 hem_status hem_window_destroy(hem_window *window) {
     if (window == NULL)
         return HEM_OK;
     hem_status status = HEM_OK;
     if (window->world != NULL) {
-        status =
-            hemi_team_meet(window->world, HEMI_CALL_WINDOW_DESTROY, window->id, window->timeout_ns);
+        status = leave_together(window);
         if (status != HEM_OK && status != HEM_ERR_PEER) {
             /* Whoever did not come may still put into this rank's memory: it goes with the world. */
             window->destroyed = true;
             return status;
         }
         hemi_world_abandon(window->world, &window->child);
-        free_shared(window);
+        free_shared(window, false);
     }
     free_handle(window);
     return status;
@@ -282,9 +317,10 @@ void *hem_window_peer_address(hem_window *window, int peer, size_t offset) {
     hemi_peer *p = NULL;
     if (hemi_peer_find(window, peer, "hem_window_peer_address", &p) != HEM_OK)
         return NULL;
-    if (p->data.mapped == NULL || offset >= p->data.bytes)
-        return NULL;
-    return p->data.mapped + offset;
+    unsigned char *start = p->data.mapped;
+    if (window->device != NULL)
+        start = hemi_window_device_address(window, (uint32_t)peer);
+    return start == NULL || offset >= p->data.bytes ? NULL : start + offset;
 }
 
 void *hem_window_translate(hem_window *window, const void *local, int peer) {

@@ -26,6 +26,11 @@ static hem_status await_done(hem_window *window, const hemi_peer *peer, const he
     return HEM_OK;
 }
 
+/* Of this rank's memory: nothing rides in lines to device memory, whatever a peer has written. */
+static uint64_t bytes_here(const hem_window *window) {
+    return window->device == NULL ? window->bytes : 0;
+}
+
 static hem_status move(const hemi_line *line, hemi_claim *claim, uint32_t seq,
                        unsigned char *memory, uint64_t bytes, uint32_t rank) {
     if (hemi_line_move(line, claim, seq, memory, bytes))
@@ -43,7 +48,7 @@ static hem_status finish_for_the_dead(hem_window *window, const hemi_peer *peer,
     hem_status status = HEM_OK;
     hemi_lock(window->root->platform, &window->lock);
     if (!hemi_line_in_place(claim, seq))
-        status = move(line, claim, seq, window->memory, window->bytes, peer->rank);
+        status = move(line, claim, seq, window->memory, bytes_here(window), peer->rank);
     hemi_unlock(&window->lock);
     return status;
 }
@@ -54,7 +59,7 @@ static hem_status take_line(hem_window *window, hemi_peer *peer, uint32_t id, in
     hemi_claim *claim = &peer->in_claims[id];
     uint32_t seq = 0;
     if (hemi_line_waiting(line, claim, &seq) && hemi_line_claim(claim, seq))
-        return move(line, claim, seq, window->memory, window->bytes, peer->rank);
+        return move(line, claim, seq, window->memory, bytes_here(window), peer->rank);
     if (hemi_line_in_place(claim, seq))
         return HEM_OK;
     hem_status status = await_done(window, peer, claim, seq, limit_ns);

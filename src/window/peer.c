@@ -1,5 +1,5 @@
 #include "base/lock.h"
-#include "window/window.h"
+#include "window/device.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -78,16 +78,24 @@ static void point(const hem_window *window, hemi_peer *peer, unsigned char *out,
     peer->pairs = (hemi_barrier_state *)(void *)(in + layout->row_pairs);
 }
 
+static hem_status attach(const hem_window *window, uint32_t rank, hemi_region *region_p) {
+    if (window->device != NULL) {
+        hemi_device_region(window, rank, region_p);
+        return HEM_OK;
+    }
+    const hemi_window_head *head =
+        hemi_arena_at(&window->root->arena, hemi_window_control(window, rank));
+    hemi_name data = head->data;
+    if (data.kind != (window->own_memory ? HEMI_NAME_OWN : HEMI_NAME_LIBRARY))
+        return hemi_fail(HEM_ERR_MISMATCH, "rank %u has other memory in the window", rank);
+    return hemi_region_attach(window->root, &data, window->world->members[rank], region_p);
+}
+
 static hem_status build(hem_window *window, uint32_t rank, hemi_peer *peer) {
     uint64_t control = hemi_window_control(window, rank);
     uint64_t mine = hemi_window_control(window, window->rank);
     uint32_t root_rank = window->world->members[rank];
-    hemi_name data = ((hemi_window_head *)hemi_arena_at(&window->root->arena, control))->data;
-    hem_status status = HEM_OK;
-    if (data.kind != (window->own_memory ? HEMI_NAME_OWN : HEMI_NAME_LIBRARY))
-        status = hemi_fail(HEM_ERR_MISMATCH, "rank %u has other memory in the window", rank);
-    if (status == HEM_OK)
-        status = hemi_region_attach(window->root, &data, root_rank, &peer->data);
+    hem_status status = attach(window, rank, &peer->data);
     if (status == HEM_OK)
         status = reserve_row(window, control, window->rank);
     if (status == HEM_OK)

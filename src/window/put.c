@@ -34,6 +34,9 @@ static hem_status word_of(hem_window *window, int peer, size_t offset, const cha
         return status;
     if (offset % sizeof(uint64_t) != 0)
         return hemi_fail(HEM_ERR_ARG, "%s: offset %zu is not a multiple of 8", call, offset);
+    if (window->device != NULL)
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "%s: a CPU cannot do that to a word in device memory; kernels can", call);
     if ((p->data.route & HEM_ROUTE_ATOMIC) == 0)
         return hemi_fail(HEM_ERR_UNSUPPORTED,
                          "%s: a window over the caller's own memory carries no atomics", call);

@@ -1,5 +1,5 @@
 /* Sending signals, with data or alone. */
-#include "window/window.h"
+#include "window/device.h"
 
 #include <string.h>
 
@@ -32,8 +32,10 @@ static uint64_t look_of(hemi_peer *peer, uint32_t id, int op) {
 static hem_status may_ride(hem_window *window, hemi_peer *peer, size_t offset, size_t n,
                            uint32_t id, bool *ride_p) {
     *ride_p = false;
-    /* To oneself there is no line to save, and nobody else to deliver. */
-    if (n == 0 || n > HEMI_INLINE_MAX || id >= HEMI_INLINE_IDS || peer->rank == window->rank)
+    /* To oneself there is no line to save, and nobody else to deliver. Nobody delivers into device
+     * memory either. */
+    if (n == 0 || n > HEMI_INLINE_MAX || id >= HEMI_INLINE_IDS || peer->rank == window->rank ||
+        window->device != NULL)
         return HEM_OK;
     uint64_t others = hemi_load64_relaxed(&peer->sent_inline) & ~(1ull << id);
     hem_status status = others == 0 ? HEM_OK : hemi_peer_settle(window, peer, offset, n);
@@ -59,6 +61,8 @@ static hem_status carry(hem_window *window, hemi_peer *peer, size_t offset, cons
         status = put_first(window, peer, offset, src, n);
     if (status != HEM_OK)
         return status;
+    if (__builtin_expect(id < window->device_signals, 0))
+        return hemi_device_signal(window, peer, id, op, value);
     hemi_shadow *shadow = &peer->shadows[id];
     uint32_t done = hemi_load32_acquire(&peer->in_claims[id].done);
     uint64_t look = look_of(peer, id, op);

@@ -1,5 +1,5 @@
 /* Waiting for whichever of several signals comes first. */
-#include "window/window.h"
+#include "window/device.h"
 
 typedef struct any_wait {
     hem_window *window;
@@ -16,9 +16,9 @@ static const uint64_t *word_of(const any_wait *w, size_t i) {
 static hem_status poll_any(void *arg) {
     any_wait *w = arg;
     for (size_t i = 0; i < w->count; i++) {
-        /* Pairs with the release in hemi_line_signal. */
-        uint64_t seen = hemi_load64_acquire(word_of(w, i));
-        if (hemi_compare_holds(seen, w->wants[i].compare, w->wants[i].value)) {
+        const hem_signal_want *want = &w->wants[i];
+        uint64_t seen = hemi_window_seen(w->window, w->window->peers[want->peer], want->id);
+        if (hemi_compare_holds(seen, want->compare, want->value)) {
             w->which = i;
             return HEM_OK;
         }
@@ -81,6 +81,7 @@ hem_status hem_wait_signal_any(hem_window *window, const hem_signal_want *wants,
         .doomed = doomed_any,
         .where = where_any,
         .arg = &w,
+        .nap_ns = window->device == NULL ? 0 : HEMI_DEVICE_NAP_NS,
         .note = {.call = HEMI_CALL_WAIT_SIGNAL_ANY,
                  .id = wants[0].id,
                  .compare = wants[0].compare,

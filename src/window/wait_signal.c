@@ -1,5 +1,5 @@
 /* Waiting for signals. */
-#include "window/window.h"
+#include "window/device.h"
 
 /* Polls before the general wait takes over: what a signal from a running peer needs at most. */
 #define POLLS 2000
@@ -16,9 +16,18 @@ hem_status hemi_window_check_want(const hem_window *window, uint32_t id, hem_com
                                   const char *call) {
     if (__builtin_expect(id >= window->signals, 0))
         return hemi_window_fail_id(window, id, window->signals, "signal", call);
+    if (__builtin_expect(id < window->device_signals, 0))
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "%s: signal %u is for kernels to wait for; those from %u on are for CPUs",
+                         call, id, window->device_signals);
     if (__builtin_expect(compare < HEM_EQ || compare > HEM_LE, 0))
         return hemi_fail(HEM_ERR_ARG, "%s: %d is no comparison", call, (int)compare);
     return HEM_OK;
+}
+
+/* Kernels ring no doorbell. */
+static int64_t nap_of(const hem_window *window) {
+    return window->device == NULL ? 0 : HEMI_DEVICE_NAP_NS;
 }
 
 /* One peer. */
@@ -32,8 +41,7 @@ typedef struct from_wait {
 
 static hem_status poll_from(void *arg) {
     from_wait *w = arg;
-    /* Pairs with the release in hemi_line_signal. */
-    uint64_t seen = hemi_load64_acquire(&w->peer->in[w->id].value);
+    uint64_t seen = hemi_window_seen(w->window, w->peer, w->id);
     return hemi_compare_holds(seen, w->compare, w->value) ? HEM_OK : HEMI_AGAIN;
 }
 
@@ -50,6 +58,7 @@ static hem_status wait_from(from_wait *w, int64_t timeout_ns) {
         .poll = poll_from,
         .doomed = doomed_from,
         .arg = w,
+        .nap_ns = nap_of(window),
         .note = {.call = HEMI_CALL_WAIT_SIGNAL_FROM,
                  .peer = (int32_t)window->world->members[w->peer->rank],
                  .id = w->id,
@@ -65,7 +74,7 @@ static hem_status wait_from(from_wait *w, int64_t timeout_ns) {
                          "hem_wait_signal_from: signal %u from rank %u is %llu and not what was "
                          "waited for (%llu) after the time limit",
                          w->id, w->peer->rank,
-                         (unsigned long long)hemi_load64_relaxed(&w->peer->in[w->id].value),
+                         (unsigned long long)hemi_window_seen(window, w->peer, w->id),
                          (unsigned long long)w->value);
     return status;
 }
@@ -151,7 +160,7 @@ hem_status hem_read_signal_from(hem_window *window, int peer, uint32_t id, uint6
         status = hemi_fail(HEM_ERR_ARG, "hem_read_signal_from: value_p is NULL");
     if (status != HEM_OK)
         return status;
-    uint64_t value = hemi_load64_acquire(&p->in[id].value);
+    uint64_t value = hemi_window_seen(window, p, id);
     status = hemi_peer_take(window, p, id, READ_LIMIT_NS);
     if (status == HEM_OK)
         *value_p = value;
@@ -180,6 +189,9 @@ static uint64_t sum_up(const hem_window *window, uint32_t id) {
         const unsigned char *row = window->control + layout->rows + (entry - 1) * layout->row_bytes;
         sum += hemi_load64_acquire(&((const hemi_line *)(const void *)row)[id].value);
     }
+    /* Kernels do not add their rank to the list. */
+    for (uint32_t r = 0; window->device != NULL && r < window->size; r++)
+        sum += hemi_device_seen(window, r, id);
     return sum;
 }
 
@@ -244,6 +256,7 @@ hem_status hem_wait_signal(hem_window *window, uint32_t id, hem_compare compare,
         .poll = poll_sum,
         .doomed = doomed_sum,
         .arg = &w,
+        .nap_ns = nap_of(window),
         .note = {.call = HEMI_CALL_WAIT_SIGNAL,
                  .peer = -1,
                  .id = id,

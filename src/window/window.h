@@ -83,6 +83,7 @@ struct hem_window {
     uint32_t signals;
     uint32_t barriers;
     uint32_t counters;
+    uint32_t quick; /**< ranks that hemi_peer_ready serves: all, or none in device memory */
     bool own_memory;
     bool named;     /**< the peers know where it is */
     bool destroyed; /**< by the caller; the world still keeps it */
@@ -92,7 +93,13 @@ struct hem_window {
     hemi_window_layout layout;
     hem_buffer *buffers;
     size_t buffer_count;
+    uint32_t device_signals; /**< ids below are for kernels to wait for; 0 in host memory */
+    struct hemi_window_device *device; /**< NULL in host memory: window/device.h */
 };
+
+/** hem_window_create for whichever object `call` makes. */
+hem_status hemi_window_create(hem_world *world, uint32_t call, const hem_window_options *options,
+                              hem_window **window_p);
 
 /** Compute the offsets. */
 void hemi_window_lay_out(hemi_window_layout *layout, uint32_t ranks, uint32_t signals,
@@ -201,10 +208,11 @@ static inline hem_status hemi_peer_find(hem_window *window, int rank, const char
 
 /**
  * The peer, if nothing at all stands in the way of using it: the window and the world are open, the
- * rank exists and was used before, nobody has died. Otherwise NULL, and the slow way finds out why.
+ * rank exists and was used before, nobody has died, and the memory is host memory. Otherwise NULL,
+ * and the slow way finds out why.
  */
 static inline hemi_peer *hemi_peer_ready(const hem_window *window, int rank) {
-    if (__builtin_expect(window == NULL || window->world == NULL || (uint32_t)rank >= window->size,
+    if (__builtin_expect(window == NULL || window->world == NULL || (uint32_t)rank >= window->quick,
                          0))
         return NULL;
     const hem_world *world = window->world;
@@ -230,6 +238,19 @@ static inline hem_status hemi_peer_range(const hemi_peer *peer, size_t offset, c
         return here == NULL && n > 0 ? hemi_fail(HEM_ERR_ARG, "%s: the buffer is NULL", call)
                                      : hemi_window_fail_range(peer, offset, n, call);
     return HEM_OK;
+}
+
+/** What kernels of `rank` have added to a signal that this CPU waits for. In device memory only. */
+uint64_t hemi_device_seen(const hem_window *window, uint32_t rank, uint32_t id);
+
+/** The slot of a peer: what its CPU has written, and what its kernels have. */
+static inline uint64_t hemi_window_seen(const hem_window *window, const hemi_peer *peer,
+                                        uint32_t id) {
+    /* Pairs with the release in hemi_line_signal. */
+    uint64_t seen = hemi_load64_acquire(&peer->in[id].value);
+    if (__builtin_expect(window->device != NULL, 0))
+        seen += hemi_device_seen(window, peer->rank, id);
+    return seen;
 }
 
 /** The slow half of hemi_peer_settle. */

@@ -1,0 +1,62 @@
+/* What is asked of a window in device memory. */
+#include "window/device.h"
+
+#include <stdlib.h>
+
+/* Signal ids that are for CPUs, if nothing is said. */
+#define CPU_SIGNALS 4
+
+static hem_status check_host(const hem_window_options *o) {
+    if (o->device_signals == 0 && o->device_peers == NULL && o->device_peer_count == 0)
+        return HEM_OK;
+    return hemi_fail(HEM_ERR_ARG,
+                     "device_signals and device_peers are of windows in device memory");
+}
+
+static hem_status check_signals(hem_window_options *o) {
+    if (o->device_signals > o->signals)
+        return hemi_fail(HEM_ERR_RANGE, "%u device_signals, but the window has %u signals",
+                         o->device_signals, o->signals);
+    if (o->device_signals == 0 && o->signals > CPU_SIGNALS)
+        o->device_signals = o->signals - CPU_SIGNALS;
+    return HEM_OK;
+}
+
+static hem_status read_peers(const hem_window *window, const hem_window_options *o) {
+    hemi_window_device *d = window->device;
+    d->listed = o->device_peers != NULL;
+    if (!d->listed && o->device_peer_count != 0)
+        return hemi_fail(HEM_ERR_ARG, "%zu device_peers, but the list is NULL",
+                         o->device_peer_count);
+    for (size_t i = 0; d->listed && i < o->device_peer_count; i++) {
+        int peer = o->device_peers[i];
+        if (peer < 0 || (uint32_t)peer >= window->size)
+            return hemi_fail(HEM_ERR_RANGE, "device_peers: rank %d is not one of 0 to %u", peer,
+                             window->size - 1);
+        d->reach[peer].wanted = true;
+    }
+    for (uint32_t r = 0; r < window->size; r++) {
+        d->reach[r].rank = r;
+        if (!d->listed || r == window->rank)
+            d->reach[r].wanted = true;
+    }
+    return HEM_OK;
+}
+
+hem_status hemi_device_read_options(hem_window *window, hem_window_options *o) {
+    if (o->kind == HEM_MEMORY_HOST)
+        return check_host(o);
+    if (o->kind != HEM_MEMORY_DEVICE)
+        return hemi_fail(HEM_ERR_ARG, "%d is no kind of memory", (int)o->kind);
+    hem_status status = check_signals(o);
+    if (status != HEM_OK)
+        return status;
+    hemi_window_device *d = calloc(1, sizeof *d + window->size * sizeof d->reach[0]);
+    if (d == NULL)
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for a window of %u ranks", window->size);
+    window->device = d;
+    d->adopted = o->memory != NULL;
+    d->memory = o->memory;
+    window->device_signals = o->device_signals;
+    return read_peers(window, o);
+}

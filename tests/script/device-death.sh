@@ -1,0 +1,17 @@
+#!/bin/bash
+# hem-test: timeout=120 labels=processes
+#
+# A process dies that kernels of the others wait for: their waits end, its memory stays readable for
+# them, and they go on without it. The checks themselves are in tests/device/window_death_test.c.
+# shellcheck source=tests/script/death.bash
+. "${HEM_SOURCE:?the source folder}/tests/script/death.bash"
+
+for ranks in 2 3 5; do
+    for victim in 0 $((ranks - 1)); do
+        settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" HEM_TEST_DIE=kill
+            "HEM_TEST_VICTIM=$victim")
+        death $ranks $victim 137 device_window_death
+    done
+done
+
+finish
