@@ -15,6 +15,12 @@
  * A run that fails, because a neighbour died, the world was revoked or a time limit passed, breaks
  * its exchange: neighbours that are in a run get HEM_ERR_REVOKED, as does every later run, and so it
  * spreads. Other exchanges of the world are not concerned; hem_world_revoke ends all.
+ *
+ * Fields may be in device memory (hem/cuda.h), of some ranks or of all, beside fields of the host. If
+ * one field of one rank is, kernels do the whole exchange: two for each run, whatever the number of
+ * fields and neighbours. Everything here is the same then, but that the first run of each `how` makes
+ * tables, and so allocates; that of everything, forward, is made with the exchange. In stream order
+ * such an exchange goes on streams of the device: hem_stream_cuda.
  */
 #ifndef HEM_EXCHANGE_H
 #define HEM_EXCHANGE_H
@@ -48,7 +54,8 @@ enum {
 typedef struct hem_field {
     size_t struct_size;
     /** The element of storage index 0 of every dimension, which on grids is the lowest halo point
-     *  unless `origin` says otherwise; of level 0 and component 0. */
+     *  unless `origin` says otherwise; of level 0 and component 0. Device memory is recognised;
+     *  such as the host can read, too, once the rank's device is open (hem_device_open). */
     void *memory;
     size_t bytes;    /**< of that memory, to be checked; 0: not known */
     hem_dtype dtype; /**< or 0, and `element` says how large an element is */
@@ -161,7 +168,14 @@ HEM_API hem_op *hem_exchange_op(hem_exchange *exchange);
  * hem_exchange_finish, so that work before that may still read the old ones. A run that was started
  * on a stream before and has not finished is finished first, if its stream is ordered before this
  * one; otherwise that is HEM_ERR_ARG. What fails later is the stream's status. Local.
- * @return as hem_exchange_start, and as hem_stream_call.
+ *
+ * On a stream of hem_stream_cuda, for exchanges with fields in device memory, this launches a kernel
+ * and does nothing else: it may be captured into a graph, each replay of which is a run, also mixed
+ * with others. The caller orders the streams of different runs. A `how` that was never used before
+ * is HEM_ERR_ARG in a capture: do one such run first. hem_exchange_status tells what fails later.
+ *
+ * @return as hem_exchange_start, and as hem_stream_call; HEM_ERR_UNSUPPORTED if the stream is a
+ *         device's and the exchange is not.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_exchange_start_on(hem_exchange *exchange,
                                                         const hem_exchange_how *how,
@@ -170,11 +184,23 @@ HEM_API HEM_MUST_CHECK hem_status hem_exchange_start_on(hem_exchange *exchange,
 /**
  * Finish a run in stream order: what is put on the stream from now on sees the halos.
  *
- * The stream may be another one than that of the start, which need not have happened yet. Does not
- * block. Local. @return as hem_stream_call; HEM_ERR_ARG if nothing was started.
+ * The stream may be another one than that of the start, which need not have happened yet; it waits
+ * for that. Does not block. Local.
+ * @return as hem_stream_call; HEM_ERR_ARG if nothing was started; HEM_ERR_UNSUPPORTED as above.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_exchange_finish_on(hem_exchange *exchange,
                                                          hem_stream *stream);
+
+/**
+ * How the runs so far have gone: the first failure sticks, and breaks the exchange.
+ *
+ * For those who wait for a stream of the device rather than for the exchange: what is in graphs is
+ * known to the stream only. Does not block. Local.
+ * @return HEM_OK, HEM_ERR_PEER, HEM_ERR_REVOKED, HEM_ERR_MISMATCH, HEM_ERR_TIMEOUT if a run took
+ *         longer than its time limit, HEM_ERR_SYSTEM if the device has failed; HEM_ERR_ARG if runs
+ *         on streams of the device were not ordered, HEM_ERR_CLOSED.
+ */
+HEM_API HEM_MUST_CHECK hem_status hem_exchange_status(const hem_exchange *exchange);
 
 /** What an exchange amounts to on this rank; set `struct_size` before the call. */
 typedef struct hem_exchange_facts {
@@ -194,9 +220,15 @@ HEM_API HEM_MUST_CHECK hem_status hem_exchange_info(const hem_exchange *exchange
 /**
  * Give an exchange up. NULL is allowed.
  *
- * Waits for a run that is under way, up to the time limit of its set-up, then breaks it. Its library
+ * Waits for a run that is under way, up to the time limit of its set-up, then breaks it. Graphs with
+ * runs of it must not be replayed any more, and none may be under way. Its library
  * memory is freed once all neighbours have given theirs up, at the latest with the world. Ranks may
- * do this in any order. Local. @return HEM_OK, or how the last run failed if it was under way.
+ * do this in any order. An exchange with fields in host memory among fields in device memory has shown
+ * the host's to the GPU, and takes them away from it here, so that the caller may free them: CUDA waits
+ * for that until no kernel of the process runs. With ranks that are threads of one process, no kernel
+ * that waits for this rank may be running then. The fields of a rank that ends without closing its
+ * world stay pinned until the others have closed theirs. Local. @return HEM_OK, or how the last run
+ * failed if it was under way.
  */
 HEM_API hem_status hem_exchange_destroy(hem_exchange *exchange);
 

@@ -109,7 +109,8 @@ hem_status hemi_answer_say(hem_exchange *x, hemi_bag *bag) {
     for (size_t l = 0; l < x->lane_count && status == HEM_OK; l++) {
         if (x->lanes[l].way.peer == rank)
             continue;
-        choose_direct(x, &x->lanes[l]);
+        if (x->device == NULL)
+            choose_direct(x, &x->lanes[l]);
         status = answer_lane(x->world->root, &x->lanes[l], rank, bag);
     }
     return status;

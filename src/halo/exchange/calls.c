@@ -1,7 +1,7 @@
 /* The public calls, but for those on streams. */
 #include "base/options.h"
 #include "core/team.h"
-#include "halo/exchange/exchange.h"
+#include "halo/exchange/device.h"
 
 #include <stdlib.h>
 
@@ -15,9 +15,18 @@ static hem_status check(const hem_exchange *x, const char *call) {
 
 /* Free all private memory. */
 static void free_exchange(hem_exchange *x) {
+    hemi_halo_device_free(x, false);
     hemi_parts_free(x);
     free(x->queue.hows);
     free(x);
+}
+
+static bool have_all_left(const hem_exchange *x) {
+    bool all = true;
+    for (size_t l = 0; l < x->lane_count; l++)
+        all = all && (x->lanes[l].way.peer == x->world->rank ||
+                      (hemi_way_gone(&x->lanes[l].way) & HEMI_GONE_DESTROYED) != 0);
+    return all;
 }
 
 /* Whether no neighbour can write to our areas any more. */
@@ -36,11 +45,14 @@ static void sweep(hem_world *world) {
     hem_exchange **link = (hem_exchange **)&world->engine.left;
     while (*link != NULL) {
         hem_exchange *x = *link;
-        if (!is_alone(x)) {
+        /* Without a world its memory is gone already: free_left does the rest. */
+        if (x->world == NULL || !is_alone(x)) {
             link = &x->next_left;
             continue;
         }
         *link = x->next_left;
+        /* A kernel of a rank that is dead, but whose process is not, may be on its way to its end. */
+        hemi_halo_device_free(x, !have_all_left(x));
         hemi_world_abandon(world, &x->child);
         hemi_exchange_release(x);
         free_exchange(x);
@@ -62,6 +74,9 @@ static void set_aside(hem_world *world, hem_exchange *x) {
     for (size_t l = 0; l < x->lane_count; l++)
         if (x->lanes[l].way.peer != world->rank)
             hemi_store64_release(&x->lanes[l].way.out->credit.gone, gone);
+    /* Once this rank counts as dead the neighbours may have freed what it would write to. */
+    if (x->device != NULL && !world->keep_memory)
+        hemi_halo_device_break(x, gone);
     x->next_left = world->engine.left;
     world->engine.left = x;
     world->engine.left_free = free_left;
@@ -72,6 +87,7 @@ static void set_aside(hem_world *world, hem_exchange *x) {
 
 void hemi_exchange_leave(hem_exchange *x) {
     hem_world *world = x->world;
+    hemi_halo_hide_fields(x);
     if (world == NULL || x->memory == 0) {
         free_exchange(x);
         return;
@@ -174,9 +190,9 @@ hem_status hem_exchange_start(hem_exchange *x, const hem_exchange_how *given) {
         return status;
     hem_world *world = x->world;
     hemi_engine_lock(world);
-    if (x->asked != x->ended || x->items != x->items_done)
+    if (x->asked != x->ended || x->items != x->items_done || hemi_halo_device_is_busy(x))
         status = hemi_fail(HEM_ERR_ARG, "hem_exchange_start: the exchange is still under way");
-    else if (x->broken)
+    else if (hemi_halo_device_is_broken(x))
         status = hemi_exchange_fail_broken(x, "hem_exchange_start");
     if (status == HEM_OK) {
         x->asked++;
@@ -198,7 +214,8 @@ typedef struct waiting {
 static bool is_over(const waiting *w) {
     /* Pairs with the releases in hemi_exchange_end and on.c. */
     return hemi_load64_acquire(&w->x->ended) >= w->run &&
-           (!w->items || hemi_load64_acquire(&w->x->items_done) >= w->x->items);
+           (!w->items || (hemi_load64_acquire(&w->x->items_done) >= w->x->items &&
+                          !hemi_halo_device_is_busy(w->x)));
 }
 
 static hem_status poll(void *arg) {
@@ -256,6 +273,8 @@ hem_status hem_exchange_finish(hem_exchange *x, int64_t timeout_ns) {
     hem_status status = check(x, "hem_exchange_finish");
     if (status == HEM_OK)
         status = hemi_check_timeout(timeout_ns, "hem_exchange_finish");
+    if (status == HEM_OK && x->device != NULL)
+        return hemi_halo_device_await(x, timeout_ns);
     if (status != HEM_OK || (x->asked == 0 && x->items == 0))
         return status;
     if (x->items == 0)
@@ -271,13 +290,30 @@ hem_status hem_exchange_test(hem_exchange *x, bool *done_p) {
     hem_status status = check(x, "hem_exchange_test");
     if (status == HEM_OK && done_p == NULL)
         status = hemi_fail(HEM_ERR_ARG, "hem_exchange_test: done_p is NULL");
+    if (status == HEM_OK && x->device != NULL)
+        status = hemi_halo_device_finish(x);
     if (status == HEM_OK && x->asked > 0)
         status = hem_progress(x->world);
     if (status != HEM_OK)
         return status;
     waiting w = {x, x->asked, true};
     *done_p = is_over(&w);
-    return *done_p && x->asked > hemi_load64_acquire(&x->good) ? hemi_op_result(&x->op) : HEM_OK;
+    if (*done_p && x->asked > hemi_load64_acquire(&x->good))
+        return hemi_op_result(&x->op);
+    return *done_p && x->device != NULL ? hem_exchange_status(x) : HEM_OK;
+}
+
+hem_status hem_exchange_status(const hem_exchange *x) {
+    hem_status status = check(x, "hem_exchange_status");
+    if (status != HEM_OK)
+        return status;
+    hemi_engine_lock(x->world);
+    if (x->broken)
+        status = hemi_fail(x->ending, "%s", x->text);
+    else if (x->device != NULL)
+        status = hemi_halo_device_status(x);
+    hemi_engine_unlock(x->world);
+    return status;
 }
 
 hem_status hem_exchange_run(hem_exchange *x, const hem_exchange_how *how, int64_t timeout_ns) {
@@ -298,6 +334,8 @@ hem_status hem_exchange_info(const hem_exchange *x, hem_exchange_facts *facts_p)
     if (status != HEM_OK)
         return status;
     hem_exchange_facts facts = {.struct_size = sizeof facts, .landing_bytes = x->memory_bytes};
+    if (x->device != NULL)
+        facts.landing_bytes += x->device->areas.bytes;
     for (size_t l = 0; l < x->lane_count; l++) {
         const hemi_halo_lane *lane = &x->lanes[l];
         bool own = lane->way.peer == x->world->rank;
@@ -321,11 +359,13 @@ hem_status hem_exchange_destroy(hem_exchange *x) {
         return HEM_OK;
     }
     hem_status status = HEM_OK;
-    if (x->asked != hemi_load64_acquire(&x->ended) || x->items != x->items_done)
+    if (x->asked != hemi_load64_acquire(&x->ended) || x->items != x->items_done ||
+        hemi_halo_device_is_busy(x))
         status = hem_exchange_finish(x, x->setup_timeout_ns);
     hemi_engine_lock(world);
     if (x->op.state == HEMI_OP_RUNNING)
         x->op.type->cancel(&x->op);
+    hemi_halo_device_stop(x);
     x->op.fn = NULL;
     bool busy = x->op.calls > 0 || x->op.queued;
     x->op.doomed = true;

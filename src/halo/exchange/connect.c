@@ -9,6 +9,7 @@
 #include "halo/exchange/connect.h"
 #include "core/heap.h"
 #include "core/team.h"
+#include "halo/exchange/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +77,17 @@ static void orphan(hemi_child *child, bool dead) {
     hem_exchange *x =
         (hem_exchange *)(void *)((unsigned char *)child - offsetof(struct hem_exchange, child));
     (void)dead;
+    hemi_halo_device_free(x, true);
     hemi_exchange_release(x);
     x->world = NULL;
+}
+
+uint64_t hemi_lane_landing(const hem_exchange *x, const hemi_halo_lane *lane) {
+    uint64_t forward = hemi_parts_room(&lane->recvs);
+    uint64_t reverse = hemi_parts_room(&lane->sends);
+    if (x->on_device)
+        return 0; /* the messages are in device memory */
+    return hemi_landing_bytes(forward > reverse ? forward : reverse);
 }
 
 /* One block holds the areas of all neighbours. A lane to oneself has none. */
@@ -85,14 +95,13 @@ static hem_status allocate(hem_exchange *x, hem_world *world) {
     hemi_root *root = world->root;
     for (size_t l = 0; l < x->lane_count; l++) {
         hemi_halo_lane *lane = &x->lanes[l];
-        uint64_t forward = hemi_parts_room(&lane->recvs);
-        uint64_t reverse = hemi_parts_room(&lane->sends);
-        lane->way.in_bytes = hemi_landing_bytes(forward > reverse ? forward : reverse);
-        if (lane->way.peer == world->rank)
-            lane->way.in_bytes = UINT64_MAX;
+        bool own = lane->way.peer == world->rank;
+        lane->way.in_bytes = own ? UINT64_MAX : hemi_lane_landing(x, lane);
     }
     x->world = world;
     x->memory_bytes = area_at(x, x->lane_count);
+    if (x->memory_bytes == 0 && x->on_device)
+        x->memory_bytes = HEMI_LINE; /* so that it hears when the world closes */
     if (x->memory_bytes == 0)
         return HEM_OK;
     hem_status status = hemi_heap_alloc(&root->arena, root->platform, root->rank, x->memory_bytes,
@@ -190,11 +199,27 @@ static hem_status talk(hem_exchange *x, hemi_router *router, char *sentence) {
         first_failure(&status, shape_own(x), sentence);
     if (status == HEM_OK)
         first_failure(&status, shape_packed(x), sentence);
+    if (status == HEM_OK && x->device != NULL)
+        first_failure(&status, hemi_halo_device_settle(x), sentence);
     return status;
+}
+
+/* Some rank has a field in device memory: what this one has allocated for the host is too much. */
+static hem_status go_to_device(hem_exchange *x, hem_world *world, int64_t timeout_ns) {
+    hem_status status = HEM_OK;
+    if (!x->on_device) {
+        x->on_device = true;
+        if (x->memory != 0)
+            hemi_world_abandon(world, &x->child);
+        hemi_exchange_release(x);
+        status = allocate(x, world);
+    }
+    return hemi_halo_device_connect(x, status, timeout_ns);
 }
 
 hem_status hemi_exchange_connect(hem_exchange *x, hem_world *world, hem_status status) {
     hemi_router router = {0};
+    hemi_votes votes = {.mine = x->on_device};
     if (status == HEM_OK)
         status = hemi_parts_make(x);
     if (status == HEM_OK)
@@ -202,7 +227,9 @@ hem_status hemi_exchange_connect(hem_exchange *x, hem_world *world, hem_status s
     if (status == HEM_OK)
         status = allocate(x, world);
     status = hemi_router_begin(&router, world, HEMI_CALL_EXCHANGE_CREATE, status, 0,
-                               x->setup_timeout_ns, NULL);
+                               x->setup_timeout_ns, &votes);
+    if (status == HEM_OK && votes.all != 0)
+        status = go_to_device(x, world, hemi_router_left(&router));
     if (status != HEM_OK)
         return status;
     char sentence[HEMI_ERROR_MAX] = "";

@@ -19,6 +19,9 @@ hemi_halo_lane *hemi_lane_with(const hem_exchange *x, uint32_t peer);
 /** Room that all parts take in a message. */
 uint64_t hemi_parts_room(const hemi_parts *parts);
 
+/** Bytes of a landing buffer of a lane in host memory, the same on both sides. */
+uint64_t hemi_lane_landing(const hem_exchange *x, const hemi_halo_lane *lane);
+
 /** Record that two ranks do not mean the same part. Either may be NULL: it has no such part. */
 hem_status hemi_part_differs(const hem_exchange *x, uint32_t peer, const hemi_part_key *ours,
                              const hemi_part_key *theirs);

@@ -52,6 +52,7 @@ typedef struct hemi_part {
     /* Sending parts that are negated: a packed one, to negate what came in a reverse run. */
     hemi_shape *packed;
     uint8_t order[HEMI_PART_AXES]; /**< of the axes, outermost first, as the owner wants it */
+    struct hemi_halo_list *list;   /**< of its shape, as kernels read it, if it has one */
 } hemi_part;
 
 typedef struct hemi_parts {
@@ -96,6 +97,8 @@ struct hem_exchange {
     unsigned char *scratch; /**< room for one part between domains of this rank, in reverse runs */
     uint64_t memory;        /**< offset of the areas in the arena; 0: none */
     uint64_t memory_bytes;
+    bool on_device;                  /**< a field of this rank is in device memory */
+    struct hemi_halo_device *device; /**< kernels do it, on all ranks; else NULL */
     /* Of the run that is under way, guarded by the engine's lock. */
     uint64_t run;
     hem_exchange_how how;
@@ -117,6 +120,9 @@ struct hem_exchange {
     uint64_t last_position;
     hemi_how_queue queue;
 };
+
+/** What a run is, as both sides of a message compare it. run.c */
+uint64_t hemi_exchange_hash(const hem_exchange_how *how);
 
 /** Check bindings, fill in defaults, hold patterns. create-time. field.c */
 hem_status hemi_fields_check(hem_exchange *x, hem_world *world,

@@ -1,6 +1,6 @@
 /* Fields: what the caller says of them, checked and with all defaults filled in; their shapes. */
 #include "base/options.h"
-#include "halo/exchange/exchange.h"
+#include "halo/exchange/device.h"
 
 #include <stdlib.h>
 
@@ -285,7 +285,7 @@ hem_status hemi_fields_check(hem_exchange *x, hem_world *world,
     if (status == HEM_OK)
         status = number_all(x, numbered);
     free(numbered);
-    return status;
+    return status == HEM_OK ? hemi_halo_find_device(x, world) : status;
 }
 
 /* Count and stride of axis `a` of a part: those of the link's points first. */

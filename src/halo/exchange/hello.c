@@ -1,5 +1,6 @@
 /* What receivers tell their neighbours, and what those make of it. */
 #include "halo/exchange/connect.h"
+#include "halo/exchange/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,10 @@ typedef struct hello {
     uint64_t where; /* of the area, in the arena */
     uint64_t landing_bytes;
     uint64_t count;
+    /* Of an exchange on a device: the area with its landing buffers, and whose memory that is. */
+    uint64_t device_at;
+    uint64_t device_bytes;
+    uint8_t uuid[HEMI_DEVICE_UUID];
 } hello;
 
 typedef struct hello_part {
@@ -33,9 +38,15 @@ hem_status hemi_hello_say(const hem_exchange *x, hemi_bag *bag) {
             return hemi_connect_no_memory();
         hello *head = (hello *)(void *)text;
         hello_part *parts = (hello_part *)(void *)(head + 1);
-        *head = (hello){(uint64_t)((const unsigned char *)lane->way.in -
-                                   (const unsigned char *)x->world->root->arena.base),
-                        lane->way.in_bytes, lane->recvs.count};
+        *head = (hello){.where = (uint64_t)((const unsigned char *)lane->way.in -
+                                            (const unsigned char *)x->world->root->arena.base),
+                        .landing_bytes = lane->way.in_bytes,
+                        .count = lane->recvs.count};
+        if (x->device != NULL) {
+            head->device_at = x->device->reach[l].in_at;
+            head->device_bytes = x->device->reach[l].in_bytes;
+            memcpy(head->uuid, x->device->device->facts.uuid, sizeof head->uuid);
+        }
         for (size_t i = 0; i < lane->recvs.count; i++) {
             parts[i].key = lane->recvs.parts[i].key;
             parts[i].unwanted = lane->recvs.parts[i].unwanted;
@@ -107,10 +118,13 @@ static hem_status hear_hello(hem_exchange *x, hemi_halo_lane *lane, const hemi_r
     if (status != HEM_OK)
         return status;
     /* Both add up the same parts; it is where this rank will write. */
-    uint64_t forward = hemi_parts_room(&lane->sends);
-    uint64_t reverse = hemi_parts_room(&lane->recvs);
-    if (head->landing_bytes != hemi_landing_bytes(forward > reverse ? forward : reverse))
+    if (head->landing_bytes != hemi_lane_landing(x, lane))
         return hemi_connect_nonsense(record->from);
+    if (x->device != NULL)
+        status = hemi_halo_device_hear(x, (size_t)(lane - x->lanes), head->device_at,
+                                       head->device_bytes, head->uuid);
+    if (status != HEM_OK)
+        return status;
     lane->way.out = hemi_arena_at(&root->arena, head->where);
     lane->way.out_bytes = head->landing_bytes;
     lane->way.block = hemi_arena_rank(&root->arena, owner);

@@ -7,7 +7,7 @@
  * waits in an item as any caller would, and makes progress meanwhile.
  */
 #include "core/stream.h"
-#include "halo/exchange/exchange.h"
+#include "halo/exchange/device.h"
 
 #include <stdlib.h>
 
@@ -148,19 +148,63 @@ static hem_status push(hem_exchange *x, hem_stream *stream, hemi_stream_work wor
 
 /* Whether what is put on the stream now comes after all that was asked of this exchange before. */
 static bool is_ordered(hem_exchange *x, hem_stream *stream) {
+    if (hemi_halo_device_is_busy(x))
+        return false; /* on a stream of the device, of which host streams know nothing */
     if (x->asked == x->ended && x->items == x->items_done)
         return true;
     return x->last_stream != 0 && hemi_stream_follows(stream, x->last_stream, x->last_position);
 }
 
+/* A stream of a device takes kernels, and so exchanges that are made of them. */
+static hem_status check_device(const hem_exchange *x, const hem_stream *stream, const char *call) {
+    if (hemi_stream_world(stream) == NULL)
+        return hemi_fail(HEM_ERR_CLOSED, "%s: the world of the stream was closed", call);
+    if (x->device == NULL)
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "%s: this exchange has no field in device memory on any rank: use a "
+                         "stream of the host",
+                         call);
+    if (hemi_halo_device_is_broken((hem_exchange *)(uintptr_t)x))
+        return hemi_exchange_fail_broken(x, call);
+    return HEM_OK;
+}
+
+static hem_status start_on_device(hem_exchange *x, const hem_exchange_how *how,
+                                  const hem_stream *stream, void *native) {
+    hemi_engine_lock(x->world);
+    hem_status status = check_device(x, stream, "hem_exchange_start_on");
+    if (status == HEM_OK && (x->asked != x->ended || x->items != x->items_done))
+        status = hemi_fail(HEM_ERR_ARG,
+                           "hem_exchange_start_on: run %llu, which the host or a stream of the "
+                           "host has started, is under way",
+                           (unsigned long long)x->asked);
+    if (status == HEM_OK)
+        status = hemi_halo_device_start_on(x, how, native);
+    hemi_engine_unlock(x->world);
+    return status;
+}
+
+static hem_status finish_on_device(hem_exchange *x, const hem_stream *stream, void *native) {
+    hemi_engine_lock(x->world);
+    hem_status status = check_device(x, stream, "hem_exchange_finish_on");
+    if (status == HEM_OK)
+        status = hemi_halo_device_finish_on(x, native);
+    hemi_engine_unlock(x->world);
+    return status;
+}
+
 hem_status hem_exchange_start_on(hem_exchange *x, const hem_exchange_how *given,
                                  hem_stream *stream) {
     hem_exchange_how how;
+    bool is_device = false;
     hem_status status = check(x, stream, "hem_exchange_start_on");
     if (status == HEM_OK)
         status = hemi_exchange_read_how(x, given, &how);
     if (status != HEM_OK)
         return status;
+    void *native = hemi_stream_native(stream, &is_device);
+    if (is_device)
+        return start_on_device(x, &how, stream, native);
     hemi_engine_lock(x->world);
     if (x->broken)
         status = hemi_exchange_fail_broken(x, "hem_exchange_start_on");
@@ -182,9 +226,13 @@ hem_status hem_exchange_start_on(hem_exchange *x, const hem_exchange_how *given,
 }
 
 hem_status hem_exchange_finish_on(hem_exchange *x, hem_stream *stream) {
+    bool is_device = false;
     hem_status status = check(x, stream, "hem_exchange_finish_on");
     if (status != HEM_OK)
         return status;
+    void *native = hemi_stream_native(stream, &is_device);
+    if (is_device)
+        return finish_on_device(x, stream, native);
     hemi_engine_lock(x->world);
     if (x->asked == 0)
         status = hemi_fail(HEM_ERR_ARG, "hem_exchange_finish_on: nothing was started");

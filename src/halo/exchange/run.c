@@ -1,4 +1,5 @@
 /* Running an exchange: see lane.h for who writes what. */
+#include "halo/exchange/device.h"
 #include "halo/exchange/message.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@ static hem_exchange *of_task(hemi_task *task) {
     return (hem_exchange *)(void *)((unsigned char *)task - offsetof(struct hem_exchange, task));
 }
 
-static uint64_t hash_how(const hem_exchange_how *how) {
+uint64_t hemi_exchange_hash(const hem_exchange_how *how) {
     uint64_t hash = how->fields * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 29 ^ how->sides) * 0xbf58476d1ce4e5b9u;
     hash = (hash ^ hash >> 32 ^ (uint64_t)how->combine) * 0x94d049bb133111ebu;
@@ -106,6 +107,8 @@ static bool has_left_all(const hem_exchange *x, const hemi_halo_lane *lane) {
 
 static hem_status advance(hemi_task *task) {
     hem_exchange *x = of_task(task);
+    if (__builtin_expect(x->device != NULL, 0))
+        return hemi_halo_device_advance(x);
     if (__builtin_expect(x->broken, 0))
         return drain(x);
     bool packed = pack_lanes(x);
@@ -132,6 +135,8 @@ void hemi_exchange_break(hem_exchange *x, hem_status status) {
         if (!hemi_lane_is_own(x, &x->lanes[l]))
             hemi_store64_release(&x->lanes[l].way.out->credit.gone, HEMI_GONE_BROKEN);
     hemi_fence_seq_cst(); /* pairs with that in hemi_way_pull */
+    if (x->device != NULL)
+        hemi_halo_device_break(x, HEMI_GONE_BROKEN);
     hemi_liveness_alarm(&root->arena, root->platform);
 }
 
@@ -194,6 +199,8 @@ static hem_status find_reason(hem_exchange *x, uint64_t now_ns) {
 
 static void trouble(hemi_task *task, uint64_t now_ns) {
     hem_exchange *x = of_task(task);
+    if (x->device != NULL)
+        return; /* kernels find that out by themselves */
     hem_status reason = x->broken ? HEM_OK : find_reason(x, now_ns);
     if (reason != HEM_OK && !x->broken && !hemi_op_is_done(&x->op))
         hemi_exchange_break(x, reason);
@@ -215,6 +222,12 @@ static void start(struct hem_op *op) {
     hem_exchange *x = (hem_exchange *)(void *)op;
     const hemi_platform *platform = x->world->root->platform;
     x->run++;
+    if (x->device != NULL) {
+        hemi_halo_device_begin(x);
+        if (advance(&x->task) == HEMI_AGAIN)
+            hemi_engine_list(x->world, &x->task);
+        return;
+    }
     for (size_t l = 0; l < x->lane_count; l++) {
         hemi_halo_lane *lane = &x->lanes[l];
         lane->packed = hemi_lane_is_own(x, lane);
@@ -238,7 +251,8 @@ static void cancel(struct hem_op *op) {
     const hemi_platform *platform = world->root->platform;
     hemi_exchange_break(x, hemi_fail(HEM_ERR_REVOKED, "hem_exchange_finish: run %llu was cancelled",
                                      (unsigned long long)x->run));
-    while (!hemi_op_is_done(op) && drain(x) == HEMI_AGAIN) {
+    while (!hemi_op_is_done(op) &&
+           (x->device != NULL ? hemi_halo_device_advance(x) : drain(x)) == HEMI_AGAIN) {
         hemi_engine_unlock(world);
         platform->yield(platform->ctx);
         hemi_engine_lock(world);
@@ -253,7 +267,8 @@ static void destroy(struct hem_op *op) {
 
 static void where(struct hem_op *op, hemi_flight_note *note) {
     const hem_exchange *x = (const hem_exchange *)(const void *)op;
-    for (size_t l = 0; l < x->lane_count; l++) {
+    note->id = (uint32_t)x->run;
+    for (size_t l = 0; l < x->lane_count && x->device == NULL; l++) {
         const hemi_halo_lane *lane = &x->lanes[l];
         if (hemi_lane_is_own(x, lane) || (lane->packed && lane->taken && !lane->waits))
             continue;
@@ -262,7 +277,6 @@ static void where(struct hem_op *op, hemi_flight_note *note) {
         note->word =
             arrives ? &lane->way.in->notes[x->run % 2].note.epoch : &lane->way.in->credit.taken;
         note->wanted = arrives || lane->packed ? x->run : x->run - 2;
-        note->id = (uint32_t)x->run;
         return;
     }
 }
@@ -284,7 +298,7 @@ void hemi_exchange_init(hem_exchange *x, hem_world *world) {
 
 void hemi_exchange_begin(hem_exchange *x, const hem_exchange_how *how) {
     x->how = *how;
-    x->how_hash = hash_how(how);
+    x->how_hash = hemi_exchange_hash(how);
     x->whole = how->combine == 0 && how->fields == 0 && how->sides == 0;
     hemi_store64_release(&x->begun, x->begun + 1);
     hemi_op_begin(&x->op);

@@ -1,0 +1,139 @@
+/* Lowering: every unit of a side is where the shape packs it from, and parts that are cut make one. */
+#include "halo/exchange/device.h"
+#include "halo/shape_inside.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A part over a shape, with its list if it has one. */
+typedef struct rig {
+    hemi_part part;
+    hemi_halo_list list;
+    unsigned char *field;
+} rig;
+
+#define FIELD_BYTES 65536
+
+static void make_rig(rig *r, const hemi_shape_spec *spec) {
+    memset(r, 0, sizeof *r);
+    r->field = calloc(1, FIELD_BYTES);
+    assert_non_null(r->field);
+    assert_int_equal(hemi_shape_make(spec, &r->part.shape), HEM_OK);
+    r->part.memory = r->field + FIELD_BYTES / 2;
+    r->part.bytes = hemi_shape_bytes(r->part.shape);
+    assert_int_equal(hemi_halo_list_make(r->part.shape, &r->list), HEM_OK);
+    r->part.list = r->list.count > 0 ? &r->list : NULL;
+    for (size_t i = 0; i < FIELD_BYTES; i++)
+        r->field[i] = (unsigned char)(i * 31 + i / 256 * 7);
+}
+
+static void free_rig(rig *r) {
+    free(r->list.steps);
+    hemi_shape_free(r->part.shape);
+    free(r->field);
+}
+
+/* Packed unit by unit, as a kernel does it, against the shape's own packing. */
+static void check_units(const rig *r, const hemd_halo_side *side, uint64_t first, uint64_t count,
+                        uint32_t unit, const unsigned char *packed) {
+    for (uint64_t i = 0; i < count; i++) {
+        const unsigned char *at = side->base + hemd_halo_offset(side, i);
+        assert_true(at >= r->field && at + unit <= r->field + FIELD_BYTES);
+        assert_int_equal((uintptr_t)at % unit, 0);
+        assert_memory_equal(at, packed + (first + i) * unit, unit);
+    }
+}
+
+static void check_rig(const rig *r) {
+    uint32_t grain = hemi_halo_grain(&r->part);
+    unsigned char *packed = malloc(r->part.bytes);
+    assert_non_null(packed);
+    hemi_shape_pack(r->part.shape, r->part.memory, packed);
+    for (uint32_t unit = grain; unit > 0; unit /= 2) {
+        hemd_halo_side side;
+        uint64_t total = r->part.bytes / unit;
+        hemi_halo_side_make(&r->part, unit, NULL, &side);
+        check_units(r, &side, 0, total, unit, packed);
+        uint64_t steps = side.axes[side.axis_count - 1].count;
+        for (uint64_t step = 0; step < steps; step += 3) {
+            hemd_halo_side cut = side;
+            uint64_t inside = total / steps;
+            uint64_t count = (steps - step < 3 ? steps - step : 3) * inside;
+            hemi_halo_side_cut(&cut, step * inside, count);
+            check_units(r, &cut, step * inside, count, unit, packed);
+        }
+    }
+    free(packed);
+}
+
+static void boxes_are_walked(void **state) {
+    (void)state;
+    static const hemi_shape_spec specs[] = {
+        {.element = 8, .axis_count = 1, .axes = {{40, 8}}},
+        {.element = 8, .axis_count = 2, .axes = {{7, 512}, {5, 8}}},
+        {.element = 4, .axis_count = 3, .axes = {{3, 4096}, {5, -64}, {6, 12}}, .base = 1000},
+        {.element = 12, .axis_count = 4, .axes = {{2, 9000}, {3, 800}, {4, 100}, {5, 12}}},
+        {.element = 3, .axis_count = 2, .axes = {{9, 50}, {4, 7}}, .base = -301},
+        {.element = 16, .axis_count = 1, .axes = {{1, 16}}},
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        rig r;
+        make_rig(&r, &specs[i]);
+        check_rig(&r);
+        free_rig(&r);
+    }
+}
+
+static void lists_are_walked(void **state) {
+    (void)state;
+    /* Scattered, with neighbours that make runs of different length, and one point twice. */
+    static const int64_t scattered[] = {5, 90, 33, 70, 2, 64, 33};
+    static const int64_t runs[] = {10, 11, 12, 13, 40, 41, 60, 61, 62, 63, 64, 65, 90, 91};
+    const int64_t *lists[] = {scattered, runs};
+    const size_t counts[] = {7, 14};
+    for (size_t i = 0; i < 4; i++) {
+        bool levels_inside = i >= 2;
+        hemi_shape_spec spec = {.element = 8,
+                                .axis_count = 2,
+                                .list = lists[i % 2],
+                                .list_axis = levels_inside ? 0 : 1};
+        spec.axes[spec.list_axis] = (hemi_shape_axis){counts[i % 2], levels_inside ? 8 * 4 : 8};
+        spec.axes[1 - spec.list_axis] = (hemi_shape_axis){4, levels_inside ? 8 : 2000};
+        rig r;
+        make_rig(&r, &spec);
+        assert_non_null(r.part.list);
+        check_rig(&r);
+        free_rig(&r);
+    }
+}
+
+static void divisions_are_exact(void **state) {
+    (void)state;
+    static const uint32_t counts[] = {1, 2, 3, 5, 7, 641, 65535, 65536, 1000003, INT32_MAX};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        hemd_halo_side side;
+        hemi_halo_side_message(counts[c], 1, &side);
+        const hemd_halo_axis *axis = &side.axes[0];
+        for (uint64_t n = 0; n <= INT32_MAX; n = n * 3 / 2 + 1)
+            assert_int_equal(hemd_halo_divide((uint32_t)n, axis->magic, axis->shift),
+                             n / counts[c]);
+        for (uint64_t k = 1; k * counts[c] <= INT32_MAX && k < 100; k++) {
+            uint32_t n = (uint32_t)(k * counts[c]);
+            assert_int_equal(hemd_halo_divide(n, axis->magic, axis->shift), k);
+            assert_int_equal(hemd_halo_divide(n - 1, axis->magic, axis->shift), k - 1);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(boxes_are_walked),
+        cmocka_unit_test(lists_are_walked),
+        cmocka_unit_test(divisions_are_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* Exchanges made by hand: a ring of ranks with a point of halo on both sides. */
+#ifndef HEM_TESTS_DEVICE_HALO_RING_H
+#define HEM_TESTS_DEVICE_HALO_RING_H
+
+#include "device.h"
+
+static inline hem_exchange *twin_create(hem_world *world, const hem_binding *bindings, size_t count,
+                                        int64_t run_timeout_ns) {
+    hem_exchange_options options;
+    hem_exchange *exchange = NULL;
+    memset(&options, 0, sizeof options);
+    options.struct_size = sizeof options;
+    options.bindings = bindings;
+    options.count = count;
+    options.run_timeout_ns = run_timeout_ns;
+    CHECK_OK(hem_exchange_create(world, &options, &exchange));
+    return exchange;
+}
+
+#define RING_CELLS 24
+#define RING_MOST  8
+
+/** A ring of ranks, each with RING_CELLS points and a halo of one point on both sides. */
+typedef struct ring {
+    hem_world *world;
+    int me;
+    int size;
+    hem_pattern *pattern;
+    device_stream stream;
+    hem_stream *handle;
+} ring;
+
+static inline ring ring_make(hem_world *world) {
+    ring r;
+    hem_grid_options options;
+    hem_grid_domain domain;
+    memset(&r, 0, sizeof r);
+    memset(&options, 0, sizeof options);
+    memset(&domain, 0, sizeof domain);
+    r.world = world;
+    r.me = hem_world_rank(world);
+    r.size = hem_world_size(world);
+    domain.box.start[0] = (int64_t)RING_CELLS * r.me;
+    domain.box.count[0] = RING_CELLS;
+    domain.id = r.me;
+    options.struct_size = sizeof options;
+    options.dims = 1;
+    options.extent[0] = (int64_t)RING_CELLS * r.size;
+    options.periodic[0] = true;
+    options.halo_low[0] = options.halo_high[0] = 1;
+    options.domains = &domain;
+    options.domain_count = 1;
+    CHECK_OK(hem_pattern_grid(world, &options, &r.pattern));
+    r.stream = device_stream_create();
+    CHECK_OK(hem_stream_cuda(world, r.stream, &r.handle));
+    return r;
+}
+
+static inline void ring_free(ring *r) {
+    CHECK_OK(hem_stream_destroy(r->handle));
+    device_stream_destroy(r->stream);
+    CHECK_OK(hem_pattern_destroy(r->pattern));
+}
+
+/** `fields` fields of the ring, one after the other in device memory. */
+static inline hem_exchange *ring_bind(const ring *r, uint64_t *memory, int fields,
+                                      int64_t run_timeout_ns) {
+    hem_binding bindings[RING_MOST];
+    memset(bindings, 0, sizeof bindings);
+    for (int f = 0; f < fields; f++) {
+        bindings[f].pattern = r->pattern;
+        bindings[f].field.struct_size = sizeof bindings[f].field;
+        bindings[f].field.dtype = HEM_U64;
+        bindings[f].field.memory = memory + (size_t)f * (RING_CELLS + 2);
+    }
+    return twin_create(r->world, bindings, (size_t)fields, run_timeout_ns);
+}
+
+#endif
