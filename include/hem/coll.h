@@ -24,11 +24,22 @@
  * Without it, ranks that disagree get HEM_ERR_MISMATCH or run into the time limit, and so may all
  * later collectives of the world; two reductions over as many bytes are not told apart. All calls are
  * safe from any thread, if all ranks agree on the order.
+ *
+ * Buffers may be device memory (hem/cuda.h), on all ranks and all of them: a kernel does the collective
+ * then, with the same bits as a result. A plan is what this is made for: hem_op_start_on puts it on a
+ * CUDA stream. Making and freeing such an operation is collective, and takes much longer than running
+ * it; hem_coll_run, hem_coll_start and the calls by name make and free one each time. Device memory is
+ * recognised; where no device has been opened (hem_device_open), plans and starts find that out by
+ * themselves, but the blocking calls do not. Ranks that disagree on where buffers are get
+ * HEM_ERR_MISMATCH or run into the time limit. HEM_MINLOC, HEM_MAXLOC and HEM_USER are
+ * HEM_ERR_UNSUPPORTED. Each rank hears for itself how a run ended: one that failed for some may have
+ * succeeded for others, for which the next one fails.
  */
 #ifndef HEM_COLL_H
 #define HEM_COLL_H
 
 #include <hem/op.h>
+#include <hem/stream.h>
 #include <hem/window.h>
 
 #ifdef __cplusplus
@@ -105,8 +116,12 @@ typedef struct hem_coll {
     hem_reduce_fn user;
     void *user_arg;
     size_t element;
-    /** Time limit from each start, after which it fails for all. 0: none. */
+    /** Time limit from each start, after which it fails for all. 0: none. On device buffers it is
+     *  one of each wait in the kernel. */
     int64_t timeout_ns;
+    /** HEM_MEMORY_DEVICE: the others have device buffers, although this rank may have none to name, as
+     *  in a barrier, or where its counts are 0. HEM_MEMORY_HOST: by what `send` and `recv` are. */
+    hem_memory_kind memory;
 } hem_coll;
 
 /**
@@ -124,9 +139,37 @@ HEM_API HEM_MUST_CHECK hem_status hem_coll_run(hem_world *world, const hem_coll 
 HEM_API HEM_MUST_CHECK hem_status hem_coll_start(hem_world *world, const hem_coll *coll,
                                                  hem_op **op_p);
 
-/** Make a persistent operation of it, for hem_op_start. Local: talks to nobody. */
+/**
+ * Make a persistent operation of it, for hem_op_start. Local: talks to nobody. On device buffers it is
+ * collective, for hem_op_start_on, too, and its own time limit is the world's.
+ */
 HEM_API HEM_MUST_CHECK hem_status hem_coll_plan(hem_world *world, const hem_coll *coll,
                                                 hem_op **op_p);
+
+/**
+ * Put a run of a plan on device buffers on a CUDA stream (hem_stream_cuda).
+ *
+ * Only launches: it does not wait, allocate or talk to anybody, and may be captured into a graph, of
+ * which each replay is one more run. Runs of one operation follow each other, be it by stream order,
+ * and come in the same order as those of other operations on all ranks; all ranks start each of them.
+ * What is in `send` when the stream comes to it is what is sent; what follows on the stream has the
+ * result. A failure ends the kernel: hem_op_status tells. Nothing is on a stream any more when the
+ * operation is freed, which is collective. Local.
+ *
+ * @return HEM_OK; HEM_ERR_UNSUPPORTED for any other operation; HEM_ERR_ARG for a host stream, or while
+ *         hem_op_start has it under way; HEM_ERR_CLOSED, HEM_ERR_REVOKED, HEM_ERR_SYSTEM; how an
+ *         earlier run failed.
+ */
+HEM_API HEM_MUST_CHECK hem_status hem_op_start_on(hem_op *op, hem_stream *stream);
+
+/**
+ * How the runs of an operation on device buffers have ended so far, on this rank or on another one
+ * that has said so: the first error sticks, and later runs do nothing.
+ *
+ * Of other operations, how the last one ended, if it has. Does not block. Local.
+ * @return HEM_OK, HEM_ERR_PEER, HEM_ERR_TIMEOUT, HEM_ERR_REVOKED; HEM_ERR_ARG, HEM_ERR_CLOSED.
+ */
+HEM_API HEM_MUST_CHECK hem_status hem_op_status(hem_op *op);
 
 /* The blocking forms by name. `timeout_ns` as everywhere: nanoseconds, or HEM_FOREVER. */
 

@@ -87,7 +87,8 @@ HEM_API HEM_MUST_CHECK hem_status hem_op_on_done(hem_op *op, hem_op_fn fn, void 
  * straight from or into the buffer, it waits for the end of that copy. After its world was closed
  * it only frees the handle. Its callback is not called any more, unless it is running already.
  *
- * Local. @return HEM_OK.
+ * Local, but collective for a collective on device buffers, which then must not be freed in a
+ * callback. @return HEM_OK.
  */
 HEM_API hem_status hem_op_free(hem_op *op);
 

@@ -1,5 +1,6 @@
 /* The public calls: check, make, run. */
 #include "base/options.h"
+#include "coll/device.h"
 #include "coll/quick.h"
 #include "coll/sparse.h"
 
@@ -92,6 +93,9 @@ static hem_status run_slowly(hem_world *world, const hem_coll *coll, const hemi_
 }
 
 static hem_status run_coll(hem_world *world, const hem_coll *coll, int64_t timeout_ns) {
+    if (__builtin_expect(world->root->device != NULL || coll->memory != HEM_MEMORY_HOST, 0) &&
+        hemi_coll_is_device(world, coll, false))
+        return hemi_coll_device_run(world, coll, timeout_ns);
     hemi_quick quick;
     hem_status status = hemi_quick_run(world, coll, &quick);
     if (__builtin_expect(status != HEMI_AGAIN && status != HEMI_ENOUGH, 1))
@@ -133,34 +137,40 @@ static hem_status make_handle(hem_world *world, const hem_coll *coll, bool persi
     return HEM_OK;
 }
 
+/* An operation that may be started. */
 static hem_status make_checked(hem_world *world, const hem_coll *coll, bool persistent,
-                               const char *call, hem_op **op_p, hemi_collective **c_p) {
+                               const char *call, hem_op **op_p) {
     hem_coll c;
+    hemi_collective *made = NULL;
     hem_status status = check(world, coll, 0, call, &c);
     if (status == HEM_OK && op_p == NULL)
         status = hemi_fail(HEM_ERR_ARG, "%s: op_p is NULL", call);
-    return status == HEM_OK ? make_handle(world, &c, persistent, c_p) : status;
+    if (status != HEM_OK)
+        return status;
+    if (hemi_coll_is_device(world, &c, true))
+        return hemi_coll_device_plan(world, &c, persistent, world->timeout_ns, op_p);
+    status = make_handle(world, &c, persistent, &made);
+    if (status == HEM_OK)
+        *op_p = &made->op;
+    return status;
 }
 
 hem_status hem_coll_start(hem_world *world, const hem_coll *coll, hem_op **op_p) {
-    hemi_collective *c = NULL;
-    hem_status status = make_checked(world, coll, false, "hem_coll_start", op_p, &c);
+    hem_op *op = NULL;
+    hem_status status =
+        make_checked(world, coll, false, "hem_coll_start", op_p == NULL ? NULL : &op);
     if (status != HEM_OK)
         return status;
     hemi_engine_lock(world);
-    hemi_op_begin(&c->op);
+    hemi_op_begin(op);
     hemi_engine_unlock(world);
-    *op_p = &c->op;
+    *op_p = op;
     hemi_engine_settle(world);
     return HEM_OK;
 }
 
 hem_status hem_coll_plan(hem_world *world, const hem_coll *coll, hem_op **op_p) {
-    hemi_collective *c = NULL;
-    hem_status status = make_checked(world, coll, true, "hem_coll_plan", op_p, &c);
-    if (status == HEM_OK)
-        *op_p = &c->op;
-    return status;
+    return make_checked(world, coll, true, "hem_coll_plan", op_p);
 }
 
 /* The blocking forms by name. */

@@ -1,0 +1,256 @@
+/* Making a collective on device buffers one of all ranks: who has what, who reaches what. */
+#include "coll/device.h"
+#include "core/team.h"
+#include "window/device.h"
+
+#include <hem/window.h>
+#include <string.h>
+
+/* Up to so many bytes to all ranks together go in units. */
+#define UNIT_BYTES 65536u
+/* Threads of a block. Where host threads stand in for warps there are not so many. */
+#define THREADS       512u
+#define THREADS_FEW   64u
+#define THREADS_UNITS 256u
+
+_Static_assert(sizeof(hemi_coll_wish) <= HEMI_SAY_MAX, "fits into a step");
+
+static hem_status agree(const hemi_coll_device *d, hem_status status, uint64_t step) {
+    return hemi_team_agree(d->op.world, HEMI_CALL_COLL_PLAN, status, step, NULL, 0, d->timeout_ns);
+}
+
+static void hear(hemi_coll_device *d, const hemi_coll_wish *mine, const hemi_coll_wish *said) {
+    hemi_coll_wish *all = &d->all;
+    if (said->fit < all->fit)
+        all->fit = said->fit;
+    if (said->wants > all->wants)
+        all->wants = said->wants;
+    all->moved |= said->moved;
+    if (said->send_bytes > all->send_bytes)
+        all->send_bytes = said->send_bytes;
+    if (said->recv_bytes > all->recv_bytes)
+        all->recv_bytes = said->recv_bytes;
+    if (said->pair_bytes > all->pair_bytes)
+        all->pair_bytes = said->pair_bytes;
+    d->sharing += memcmp(said->uuid, mine->uuid, sizeof mine->uuid) == 0;
+}
+
+static uint32_t count_threads(const hemi_coll_device *d) {
+    return d->device->facts.warp == 1 ? THREADS_FEW : THREADS;
+}
+
+/* Step 1: all call the same, and hear how much everybody has. */
+static hem_status compare(hemi_coll_device *d, hem_status status, uint64_t fingerprint) {
+    hem_world *world = d->op.world;
+    hemi_coll_wish mine = d->all;
+    if (status == HEM_OK) {
+        const hemi_device *device = d->device;
+        memcpy(mine.uuid, device->facts.uuid, sizeof mine.uuid);
+        mine.fit = device->module->stream->fit(device->context, HEMI_KERNEL_COLL, count_threads(d));
+        d->all.fit = mine.fit;
+    }
+    status = hemi_team_agree(world, HEMI_CALL_COLL_PLAN, status, fingerprint, &mine, sizeof mine,
+                             d->timeout_ns);
+    for (uint32_t r = 0; status == HEM_OK && r < d->size; r++) {
+        hemi_coll_wish said;
+        hemi_team_heard(world, r, &said, sizeof said);
+        hear(d, &mine, &said);
+        /* Extents, until what it says of this rank is known. */
+        d->theirs[r].send_bytes = said.send_bytes;
+        d->theirs[r].recv_bytes = said.recv_bytes;
+    }
+    hemi_team_done(world);
+    return status;
+}
+
+/* From what all have said, so that all decide alike. */
+static void choose(hemi_coll_device *d) {
+    const hemi_coll_wish *all = &d->all;
+    uint32_t parts = 1;
+    uint32_t code = hemi_coll_device_combines(&d->job) ? hemi_coll_device_code(&d->job, &parts) : 0;
+    uint64_t words = all->pair_bytes == 0 ? 1 : (all->pair_bytes + 7) / 8;
+    d->units = d->size > 1 && d->job.kind != HEM_BARRIER && all->moved == 0 &&
+               HEMD_COLL_TYPE(code) != HEMD_COLL_C128 && words <= UNIT_BYTES / 8 / d->size;
+    d->args.words = words;
+    d->args.turn = d->size * words;
+}
+
+/*
+ * All blocks of all ranks on a device must be there at the same time, and half of it is left to others
+ * that wait. Ranks of another device have other neighbours: so by the number of all of them, which is
+ * the same everywhere.
+ */
+static void choose_blocks(hemi_coll_device *d) {
+    uint32_t most = d->all.fit / (2 * (d->sharing > 1 ? d->size : 1));
+    most = most < 2 ? 2 : most;
+    d->threads = count_threads(d);
+    d->blocks = d->all.wants < most ? d->all.wants : most;
+    if (d->units && d->device->facts.warp > 1) {
+        d->threads = d->args.turn > THREADS_UNITS ? THREADS : THREADS_UNITS;
+        uint64_t worth = (d->args.turn + d->threads - 1) / d->threads;
+        d->blocks = worth < most ? (uint32_t)worth : most;
+    }
+    if (d->blocks > HEMD_COLL_BLOCKS)
+        d->blocks = HEMD_COLL_BLOCKS;
+}
+
+/* Whether the failure is one that staging helps against, on all ranks alike. */
+static bool is_final(hem_status status) {
+    return status == HEM_ERR_PEER || status == HEM_ERR_TIMEOUT || status == HEM_ERR_REVOKED ||
+           status == HEM_ERR_CLOSED;
+}
+
+/* Show one of the buffers to everybody, if there is one, and map everybody's. */
+static hem_status show(hemi_coll_device *d, int which) {
+    const hemi_device_module *module = d->device->module;
+    hemi_device_memory *own = &d->own[which];
+    if (d->extents[which] > 0 && module->memory->adopt(d->device->context, d->buffers[which],
+                                                       d->extents[which], own) != HEM_OK)
+        memset(own, 0, sizeof *own); /* then nobody reaches it */
+    return hemi_device_share(d->op.world, HEMI_CALL_COLL_PLAN, HEM_OK,
+                             own->address != NULL ? own : NULL, d->wants, d->maps[which],
+                             d->timeout_ns);
+}
+
+static void forget(hemi_coll_device *d) {
+    const hemi_device_module *module = d->device->module;
+    for (int b = 0; b < HEMI_COLL_BUFFERS; b++) {
+        for (uint32_t r = 0; r < d->size; r++) {
+            if (r != d->rank && d->maps[b][r].address != NULL)
+                module->memory->release(d->device->context, &d->maps[b][r]);
+            memset(&d->maps[b][r], 0, sizeof d->maps[b][r]);
+        }
+        if (d->own[b].address != NULL)
+            module->memory->release(d->device->context, &d->own[b]);
+        memset(&d->own[b], 0, sizeof d->own[b]);
+    }
+}
+
+/* Whether this rank reaches all that the ranks have. */
+static bool reaches(const hemi_coll_device *d) {
+    for (uint32_t r = 0; r < d->size; r++) {
+        const uint64_t need[HEMI_COLL_BUFFERS] = {d->theirs[r].send_bytes, d->theirs[r].recv_bytes};
+        for (int b = 0; b < HEMI_COLL_BUFFERS; b++)
+            if (need[b] > 0 && (d->maps[b][r].address == NULL || d->maps[b][r].bytes < need[b]))
+                return false;
+    }
+    return true;
+}
+
+/* What a rank says when all have tried to map. */
+typedef struct reach_say {
+    uint32_t direct;
+} reach_say;
+
+static hem_status agree_on_reach(hemi_coll_device *d) {
+    hem_world *world = d->op.world;
+    reach_say mine = {d->direct};
+    hem_status status =
+        hemi_team_agree(world, HEMI_CALL_COLL_PLAN, HEM_OK, 2, &mine, sizeof mine, d->timeout_ns);
+    for (uint32_t r = 0; status == HEM_OK && r < d->size; r++) {
+        reach_say said;
+        hemi_team_heard(world, r, &said, sizeof said);
+        d->direct = d->direct && said.direct != 0;
+    }
+    hemi_team_done(world);
+    return status;
+}
+
+/* Are buffers to be used where they are? All decide alike. */
+static hem_status share_buffers(hemi_coll_device *d) {
+    d->direct = true;
+    for (int b = 0; b < HEMI_COLL_BUFFERS && d->direct; b++) {
+        hem_status status = show(d, b);
+        if (status != HEM_OK && is_final(status))
+            return status;
+        d->direct = status == HEM_OK; /* the same on all ranks */
+    }
+    d->direct = d->direct && reaches(d);
+    hem_status status = agree_on_reach(d);
+    if (status == HEM_OK && !d->direct)
+        forget(d);
+    return status;
+}
+
+static uint64_t on_line(uint64_t at, uint64_t bytes) {
+    return (at + bytes + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE;
+}
+
+/* Where everything is in the window, the same on all ranks. */
+static void lay_out(hemi_coll_device *d) {
+    bool staged = !d->units && !d->direct;
+    d->spans_at = on_line(0, sizeof(hemd_coll_state));
+    d->tables_at = on_line(d->spans_at, d->size * sizeof *d->spans);
+    d->units_at = on_line(d->tables_at, hemi_coll_device_tables(d));
+    uint64_t at = on_line(d->units_at, d->units ? 2 * d->args.turn * sizeof(hemd_unit) : 0);
+    d->staged_at[HEMI_COLL_SEND] = at;
+    at = on_line(at, staged ? d->all.send_bytes : 0);
+    d->staged_at[HEMI_COLL_RECV] = at;
+    d->bytes = on_line(at, staged || d->all.moved != 0 ? d->all.recv_bytes : 0);
+}
+
+static hem_status make_window(hemi_coll_device *d) {
+    hem_window_options options = {.struct_size = sizeof options,
+                                  .bytes = d->bytes,
+                                  .signals = HEMD_COLL_SAID + 1,
+                                  .device_signals = HEMD_COLL_SAID,
+                                  .barriers = HEMD_COLL_BLOCKS,
+                                  .timeout_ns = d->timeout_ns,
+                                  .kind = HEM_MEMORY_DEVICE};
+    return hemi_window_create(d->op.world, HEMI_CALL_COLL_PLAN, &options, &d->window);
+}
+
+static hem_status check_span(const hemi_coll_device *d, uint32_t r) {
+    const hemi_coll_span *mine = &d->spans[r];
+    const hemi_coll_span *other = &d->theirs[r];
+    const char *call = hemi_call_name(d->op.call);
+    if (hemi_window_device_address(d->window, r) == NULL)
+        return hemi_fail(HEM_ERR_UNSUPPORTED, "%s: kernels of rank %u cannot reach rank %u", call,
+                         d->rank, r);
+    if (mine->send_bytes != other->recv_bytes)
+        return hemi_fail(HEM_ERR_MISMATCH,
+                         "%s: rank %u has %llu bytes for rank %u, which expects %llu", call,
+                         d->rank, (unsigned long long)mine->send_bytes, r,
+                         (unsigned long long)other->recv_bytes);
+    if (mine->recv_bytes != other->send_bytes)
+        return hemi_fail(
+            HEM_ERR_MISMATCH, "%s: rank %u has %llu bytes for rank %u, which expects %llu", call, r,
+            (unsigned long long)other->send_bytes, d->rank, (unsigned long long)mine->recv_bytes);
+    return HEM_OK;
+}
+
+/* What is the same between all ranks is read from each. */
+static hem_status read_spans(hemi_coll_device *d) {
+    hem_status status = HEM_OK;
+    for (uint32_t r = 0; status == HEM_OK && r < d->size; r++) {
+        status = hem_get(d->window, (int)r, d->spans_at + d->rank * sizeof *d->spans, &d->theirs[r],
+                         sizeof *d->theirs);
+        if (status == HEM_OK)
+            status = check_span(d, r);
+    }
+    return status;
+}
+
+hem_status hemi_coll_device_connect(hemi_coll_device *d, hem_status status, uint64_t fingerprint) {
+    status = compare(d, status, fingerprint);
+    if (status != HEM_OK)
+        return status;
+    choose(d);
+    choose_blocks(d);
+    if (!d->units && d->job.kind != HEM_BARRIER)
+        status = share_buffers(d);
+    if (status != HEM_OK)
+        return status;
+    lay_out(d);
+    status = make_window(d);
+    if (status != HEM_OK)
+        return status;
+    status = hem_put(d->window, (int)d->rank, d->spans_at, d->spans, d->size * sizeof *d->spans);
+    status = agree(d, status, 3);
+    if (status != HEM_OK)
+        return status;
+    status = read_spans(d);
+    if (status == HEM_OK)
+        status = hemi_coll_device_fill(d);
+    return agree(d, status, 4);
+}

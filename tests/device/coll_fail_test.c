@@ -1,0 +1,91 @@
+/*
+ * Runs that cannot end: a time limit in the kernel, which the ranks that come later hear of; a rank that
+ * frees what it has started; a world that is revoked, and one that is closed before the operation is
+ * freed.
+ *
+ * hem-test: ranks=2,3,4 modes=processes,threads timeout=60
+ */
+#include "coll_kit.h"
+
+static hem_op *plan_sum(hem_world *world, uint64_t *memory, size_t count, int64_t timeout_ns) {
+    hem_coll c;
+    hem_op *op = NULL;
+    memset(&c, 0, sizeof c);
+    c.struct_size = sizeof c;
+    c.kind = HEM_ALLREDUCE;
+    c.dtype = HEM_U64;
+    c.op = HEM_SUM;
+    c.send = memory;
+    c.recv = memory;
+    c.count = count;
+    c.timeout_ns = timeout_ns;
+    CHECK_OK(hem_coll_plan(world, &c, &op));
+    return op;
+}
+
+/* All but the last rank come at once; that one hears why it is too late. */
+static void late(coll_kit *kit, uint64_t *memory, size_t count) {
+    hem_op *op = plan_sum(kit->world, memory, count, HEM_MS(80));
+    bool last = kit->rank == kit->size - 1;
+    int64_t begun = harness_now();
+    if (!last) {
+        CHECK_OK(hem_op_start_on(op, kit->stream));
+        device_stream_sync(kit->native);
+        CHECK_STATUS(hem_op_status(op), HEM_ERR_TIMEOUT);
+        CHECK(harness_now() - begun >= HEM_MS(70));
+    }
+    CHECK_OK(hem_sync(kit->world, LIMIT));
+    if (last)
+        CHECK_STATUS(hem_op_start_on(op, kit->stream), HEM_ERR_TIMEOUT);
+    CHECK_STATUS(hem_op_status(op), HEM_ERR_TIMEOUT);
+    CHECK_OK(hem_op_free(op));
+}
+
+/* It gives up, and so does who waits in a kernel for it. */
+static void cancel(coll_kit *kit, uint64_t *memory, size_t count) {
+    hem_op *op = plan_sum(kit->world, memory, count, 0);
+    if (kit->rank == 0) {
+        CHECK_OK(hem_op_start(op));
+    } else if (kit->rank == 1 && kit->size > 2) {
+        CHECK_OK(hem_op_start_on(op, kit->stream));
+        device_stream_sync(kit->native);
+        CHECK_STATUS(hem_op_status(op), HEM_ERR_REVOKED);
+    }
+    CHECK_OK(hem_op_free(op));
+}
+
+static void revoke(coll_kit *kit, uint64_t *memory) {
+    hem_world *part = NULL;
+    CHECK_OK(hem_world_split(kit->world, 0, kit->rank, &part));
+    hem_op *ops[2] = {plan_sum(part, memory, 10, 0), plan_sum(part, memory + 10, 9000, 0)};
+    if (kit->rank == 0) {
+        harness_sleep_ms(20);
+        CHECK_OK(hem_world_revoke(part));
+    } else {
+        for (int i = 0; i < 2; i++)
+            CHECK_OK(hem_op_start_on(ops[i], kit->stream));
+        device_stream_sync(kit->native);
+        for (int i = 0; i < 2; i++)
+            CHECK_STATUS(hem_op_status(ops[i]), HEM_ERR_REVOKED);
+    }
+    CHECK_OK(hem_sync(kit->world, LIMIT));
+    CHECK_STATUS(hem_op_start_on(ops[0], kit->stream), HEM_ERR_REVOKED);
+    (void)hem_op_free(ops[1]);
+    (void)hem_world_close(part);
+    CHECK_STATUS(hem_op_status(ops[0]), HEM_ERR_CLOSED);
+    CHECK_OK(hem_op_free(ops[0]));
+}
+
+int rank_main(hem_world *world) {
+    uint64_t *memory = (uint64_t *)device_alloc(20000 * 8);
+    coll_kit kit = coll_kit_open(world);
+    late(&kit, memory, 10);
+    late(&kit, memory, 9000);
+    cancel(&kit, memory, 10);
+    cancel(&kit, memory, 9000);
+    revoke(&kit, memory);
+    coll_kit_close(&kit);
+    device_free(memory);
+    harness_close(world, HEM_OK);
+    return 0;
+}

@@ -1,0 +1,48 @@
+/*
+ * Every kind of collective on device buffers leaves what it leaves on host buffers, byte for byte: no,
+ * one, few and thousands of elements, in place and not, at odd addresses, on a stream, started by the
+ * host, and blocking.
+ *
+ * hem-test: ranks=1,2,3,4,5,8 modes=processes,threads timeout=240
+ */
+#include "coll_kit.h"
+
+static const size_t sizes[] = {0, 1, 7, 100, 5001, 30000};
+
+static void one_case(coll_kit *kit, uint64_t seed, int kind, size_t s, int in_place) {
+    uint64_t number = ((uint64_t)kind * 10 + s) * 2 + (uint64_t)in_place;
+    harness_step("case", number);
+    harness_rng rng = harness_rng_of(seed, number, 0);
+    harness_rng own = harness_rng_of(seed, number, 1 + (uint64_t)kit->rank);
+    static const hem_dtype types[] = {HEM_F32, HEM_I16, HEM_F64, HEM_BF16, HEM_U8};
+    hem_dtype dtype = types[harness_below(&rng, 5)];
+    bool combines = kind == HEM_REDUCE || kind == HEM_ALLREDUCE || kind == HEM_REDUCE_SCATTER ||
+                    kind == HEM_REDUCE_SCATTERV;
+    hem_reduction op =
+        combines ? (harness_below(&rng, 3) == 0 ? HEM_MAX : HEM_SUM) : (hem_reduction)0;
+    size_t count = sizes[s] / (kit->size > 4 && s > 4 ? 4 : 1);
+    /* Aligned, by some elements, and on each rank as it comes. */
+    size_t element = hem_dtype_size(dtype), shift = 0;
+    size_t how = harness_below(&rng, 4);
+    if (how == 1)
+        shift = element * harness_below(&rng, 9);
+    else if (how == 2)
+        shift = element * harness_below(&own, 9);
+    else if (how == 3)
+        shift = harness_below(&own, 32);
+    coll_kit_set(kit, (hem_coll_kind)kind, dtype, op, count, in_place != 0, shift, &rng, &own);
+    coll_kit_check(kit, s == 2);
+}
+
+int rank_main(hem_world *world) {
+    coll_kit kit = coll_kit_open(world);
+    uint64_t seed = harness_seed(world);
+    size_t count = harness_sanitized() ? 5 : sizeof sizes / sizeof sizes[0];
+    for (int kind = HEM_BROADCAST; kind <= HEM_ALLTOALLV; kind++)
+        for (size_t s = 0; s < count; s++)
+            for (int in_place = 0; in_place < 2; in_place++)
+                one_case(&kit, seed, kind, s, in_place);
+    coll_kit_close(&kit);
+    harness_close(world, HEM_OK);
+    return 0;
+}

@@ -1,0 +1,14 @@
+#!/bin/bash
+# hem-test: timeout=120 labels=processes
+#
+# A process dies while kernels of the others wait for it in a collective: their waits end, and they go
+# on without it. The checks themselves are in tests/device/coll_death_test.c.
+# shellcheck source=tests/script/death.bash
+. "${HEM_SOURCE:?the source folder}/tests/script/death.bash"
+
+for ranks in 2 3 5; do
+    settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" HEM_TEST_DIE=kill)
+    death $ranks $((ranks - 1)) 137 device_coll_death
+done
+
+finish
