@@ -44,13 +44,25 @@ refused 'as long as the halo' grid --sizes 2 --halo 3
 refused '256 to 100M points' mesh --sizes 100
 refused 'one number of ranks' grid -n 2,4
 refused 'takes a value' grid --halo
+refused 'from 1 to 64' gpu-put --blocks 4,65
+refused 'for benchmarks on GPUs' put --blocks 4
+refused '2 ranks only' gpu-sendrecv -n 3
 
 bench --help
 code_is 0 'help'
 for kind in raw signal put get barrier sendrecv sendrecv-ring allreduce allgather reduce-scatter \
-    alltoall bcast sparse grid mesh line rolling pattern-setup stream tune; do
+    alltoall bcast sparse grid mesh line rolling pattern-setup stream gpu-signal \
+    gpu-put gpu-sendrecv gpu-exchange gpu-allreduce gpu-allgather tune; do
     out_says "^  $kind " 'help'
 done
+
+# Without a GPU, or without what measures on one, there is a reason instead of a number.
+bench gpu-signal --sizes 8 --repeat 1
+if [ "$code" -ne 0 ]; then
+    code_is 1 'gpu-signal'
+    out_says '^hem: not measured, ' 'gpu-signal'
+fi
+left_nothing 'gpu-signal'
 
 if [ ! -x "$HEM_BUILD/bench/hem-bench-hem" ]; then
     echo 'the benchmarks are not built: nothing was measured'

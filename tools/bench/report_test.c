@@ -179,6 +179,38 @@ static void shows_several_numbers_of_ranks(void **state) {
     hemt_report_free(&report);
 }
 
+#define GPU_LINE(impl, us, blocks)                                                                 \
+    "{\"bench\":\"gpu-sendrecv\",\"impl\":\"" impl "\",\"ranks\":2,\"bytes\":1048576,\"us\":" us   \
+    ",\"gbps\":1,\"line_ns\":0,\"blocks\":" blocks ",\"l2\":1}\n"
+
+/* Each way is compared with Hem's same way, in the order of the blocks, and notes stand below. */
+static void compares_ways_on_gpus(void **state) {
+    struct hemt_report report = {.bench = "gpu-sendrecv", .ranks = 2, .rounds = 1};
+
+    (void)state;
+    assert_int_equal(
+        hemt_report_take(
+            &report, GPU_LINE("nccl-both-8", "30", "6") GPU_LINE("hem-both-16", "5", "16")
+                         GPU_LINE("hem-both-8", "10", "8") "{\"note\":\"a GPU with 132 SMs\"}\n"),
+        3);
+    assert_false(hemt_report_has(&report, "hem"));
+    assert_true(hemt_report_has_some(&report, "hem"));
+    assert_true(hemt_report_has_some(&report, "nccl"));
+    assert_false(hemt_report_has_some(&report, "raw"));
+    char *text = printed(print_plain_table, &report);
+    const char *hem = strstr(text, "hem-both-8 ");
+    const char *nccl = strstr(text, "nccl-both-8");
+    const char *more = strstr(text, "hem-both-16");
+    assert_non_null(hem);
+    assert_true(hem < nccl && nccl < more);
+    assert_non_null(strstr(text, "a GPU with 132 SMs\n"));
+    const char *ratio = strstr(nccl, "3.0");
+    assert_true(ratio != NULL && ratio < more);
+    assert_non_null(strstr(nccl, "     6   in"));
+    free(text);
+    hemt_report_free(&report);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_lines_and_skips_noise),
@@ -188,6 +220,7 @@ int main(void) {
         cmocka_unit_test(shows_what_could_not_be_measured),
         cmocka_unit_test(tells_what_moved_from_the_size),
         cmocka_unit_test(shows_several_numbers_of_ranks),
+        cmocka_unit_test(compares_ways_on_gpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

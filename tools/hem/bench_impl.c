@@ -27,7 +27,12 @@ static const struct {
                     "mpiexec.mpich is not in PATH (Debian: mpich)"},
     [HEMT_UCX] = {"ucx", "hem-bench-ucx", NULL, "not built; UCX was not found (Debian: libucx-dev)",
                   NULL},
+    [HEMT_NCCL] = {"nccl", "hem-bench-gpu", NULL, NULL, NULL},
 };
+
+/* Hem, plain copies and NCCL, one after the other. */
+static const char gpu_runner[] = "hem-bench-gpu";
+static const char gpu_not_built[] = "not built; CUDA's nvcc was not found";
 
 const char *hemt_impl_name(enum hemt_impl impl) {
     return impls[impl].name;
@@ -37,7 +42,20 @@ static bool is_mpi_or_hem(enum hemt_impl impl) {
     return impl == HEMT_HEM || impl == HEMT_OPENMPI || impl == HEMT_MPICH;
 }
 
+static bool takes_part_on_gpus(enum hemt_impl impl, enum bench_kind kind) {
+    if (impl == HEMT_NCCL)
+        return kind == BENCH_GPU_SENDRECV || kind == BENCH_GPU_ALLREDUCE ||
+               kind == BENCH_GPU_ALLGATHER;
+    return impl == HEMT_HEM ||
+           (impl == HEMT_RAW &&
+            (kind == BENCH_GPU_PUT || kind == BENCH_GPU_SENDRECV || kind == BENCH_GPU_EXCHANGE));
+}
+
 bool hemt_impl_takes_part(enum hemt_impl impl, enum bench_kind kind) {
+    if (hemt_kind(kind)->gpu)
+        return takes_part_on_gpus(impl, kind);
+    if (impl == HEMT_NCCL)
+        return false;
     switch (kind) {
     case BENCH_RAW:
         return impl == HEMT_RAW;
@@ -177,11 +195,40 @@ static const char *cannot_measure(enum hemt_impl impl, enum bench_kind kind, int
     return NULL;
 }
 
+static const char *gpu_command(enum hemt_impl impl, enum bench_kind kind, int ranks,
+                               const struct hemt_sizes *sizes, struct hemt_command *command) {
+    command->argc = 0;
+    if (!find_runner(gpu_runner, command))
+        return gpu_not_built;
+    snprintf(command->ranks, sizeof(command->ranks), "%d", ranks);
+    write_sizes(sizes, command->sizes, sizeof(command->sizes));
+    if (command->processes)
+        add_launcher(HEMT_HEM, true, command);
+    add(command, command->runner);
+    add(command, hemt_kind(kind)->name);
+    add(command, "--who");
+    add(command, impls[impl].name);
+    add(command, "-n");
+    add(command, command->ranks);
+    if (command->processes)
+        add(command, "--processes");
+    if (command->blocks[0] != '\0') {
+        add(command, "--blocks");
+        add(command, command->blocks);
+    }
+    add(command, "--sizes");
+    add(command, command->sizes);
+    command->argv[command->argc] = NULL;
+    return NULL;
+}
+
 const char *hemt_impl_command(enum hemt_impl impl, enum bench_kind kind, int ranks,
                               const struct hemt_sizes *sizes, const struct hemt_shape *shape,
                               struct hemt_command *command_p) {
     const char *why = cannot_measure(impl, kind, ranks);
 
+    if (hemt_kind(kind)->gpu)
+        return gpu_command(impl, kind, ranks, sizes, command_p);
     if (why != NULL)
         return why;
     command_p->argc = 0;

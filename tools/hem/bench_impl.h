@@ -18,10 +18,12 @@ enum hemt_impl {
     HEMT_OPENMPI,
     HEMT_MPICH,
     HEMT_UCX,
+    HEMT_NCCL,
     HEMT_IMPLS
 };
 
 #define HEMT_COMMAND_MAX 24
+#define HEMT_BLOCKS_TEXT 128
 
 /* A command line with the strings it points to. */
 struct hemt_command {
@@ -32,6 +34,9 @@ struct hemt_command {
     char sizes[1024];
     char shape[HEMT_SHAPE_TEXT];
     char ranks[16];
+    /* Of benchmarks on GPUs, set before the command is written. */
+    char blocks[HEMT_BLOCKS_TEXT]; /* the most blocks of a rank, a list; empty: the runner's own */
+    bool processes;                /* ranks are processes, not threads of one */
 };
 
 const char *hemt_impl_name(enum hemt_impl impl);

@@ -116,6 +116,48 @@ static const struct hemt_kind kinds[BENCH_KINDS] = {
                       .headline = "host time of a stream-ordered start, the worker awake (hem) or "
                                   "asleep",
                       .unit = "edge"},
+    [BENCH_GPU_SIGNAL] = {.name = "gpu-signal",
+                          .sizes = "8,64,512,4k,8k,64k",
+                          .help = "round trip of a kernel's signal, and of n bytes with it",
+                          .headline =
+                              "round trip between kernels: a signal alone, and put_signal of "
+                              "n bytes by a thread, warp or block",
+                          .pair = true,
+                          .gpu = true},
+    [BENCH_GPU_PUT] = {.name = "gpu-put",
+                       .sizes = "64k,1M,8M,64M,512M",
+                       .help = "a kernel's put of n bytes by so many blocks",
+                       .headline = "a kernel puts n bytes with so many blocks; raw is a plain copy "
+                                   "kernel with as many",
+                       .pair = true,
+                       .gpu = true},
+    [BENCH_GPU_SENDRECV] = {.name = "gpu-sendrecv",
+                            .sizes = "32,1k,8k,64k,512k,4M,32M,256M,1G",
+                            .help = "n bytes between two ranks on GPUs, both ways and one way",
+                            .headline = "n bytes each way (both) or one way (one), with at most so "
+                                        "many blocks; raw is what they can copy",
+                            .pair = true,
+                            .gpu = true},
+    [BENCH_GPU_EXCHANGE] = {.name = "gpu-exchange",
+                            .sizes = "8,16,32,64",
+                            .help = "halos of 16 fields over 6 faces, n points along each edge",
+                            .headline =
+                                "halos of 16 fields over 6 faces; raw is a kernel per field "
+                                "and face",
+                            .unit = "edge",
+                            .ranks = "8",
+                            .gpu = true},
+    [BENCH_GPU_ALLREDUCE] = {.name = "gpu-allreduce",
+                             .sizes = "1k,8k,64k,512k,4M,32M,256M",
+                             .help = "sum of vectors of n bytes of floats on GPUs, to all ranks",
+                             .headline = "sum of vectors of n bytes of floats, to all ranks",
+                             .gpu = true},
+    [BENCH_GPU_ALLGATHER] = {.name = "gpu-allgather",
+                             .sizes = "1k,8k,64k,512k,4M,32M,256M",
+                             .help = "n bytes of every rank to all ranks on GPUs",
+                             .headline = "n bytes of every rank to all ranks",
+                             .blocks = true,
+                             .gpu = true},
 };
 
 const struct hemt_kind *hemt_kind(enum bench_kind kind) {
@@ -140,7 +182,7 @@ void hemt_kind_sizes(enum bench_kind kind, int ranks, struct hemt_sizes *sizes_p
         return;
     size_t blocks = kinds[kind].blocks ? (size_t)ranks : 1;
     for (size_t i = 0; i < all.count; i++) {
-        if (all.bytes[i] <= largest_buffer / blocks)
+        if (kinds[kind].gpu || all.bytes[i] <= largest_buffer / blocks)
             sizes_p->bytes[sizes_p->count++] = all.bytes[i];
     }
 }

@@ -27,6 +27,12 @@ enum bench_kind {
     BENCH_ROLLING,
     BENCH_PATTERN_SETUP,
     BENCH_STREAM,
+    BENCH_GPU_SIGNAL,
+    BENCH_GPU_PUT,
+    BENCH_GPU_SENDRECV,
+    BENCH_GPU_EXCHANGE,
+    BENCH_GPU_ALLREDUCE,
+    BENCH_GPU_ALLGATHER,
     BENCH_KINDS
 };
 
@@ -42,6 +48,7 @@ struct hemt_kind {
     bool blocks;       /* a buffer holds one block of the size per rank */
     bool reduces;      /* sizes are whole numbers of doubles */
     bool lists;        /* measured with several numbers of ranks in one go */
+    bool gpu;          /* on GPUs; each way of Hem is compared with the same way of others */
 };
 
 const struct hemt_kind *hemt_kind(enum bench_kind kind);

@@ -45,6 +45,8 @@ static bool read_line(const char *line, struct hemt_group *group_p, struct hemt_
     group_p->moved = count_of(line, "moved");
     group_p->messages = count_of(line, "messages");
     group_p->peak = count_of(line, "peak");
+    group_p->blocks = count_of(line, "blocks");
+    group_p->l2 = count_of(line, "l2");
     return sample_p->us >= 0;
 }
 
@@ -71,6 +73,16 @@ static size_t group_index(struct hemt_report *report, const struct hemt_group *g
     return report->group_count++;
 }
 
+/* A sentence of the runner's. Returns whether the line is one. */
+static bool take_note(struct hemt_report *report, const char *line) {
+    const char *note = value_of(line, "note");
+
+    if (note == NULL || note[0] != '"')
+        return false;
+    hemt_report_note(report, "%.*s", (int)strcspn(note + 1, "\""), note + 1);
+    return true;
+}
+
 size_t hemt_report_take(struct hemt_report *report, const char *output) {
     size_t taken = 0;
 
@@ -82,7 +94,7 @@ size_t hemt_report_take(struct hemt_report *report, const char *output) {
 
         snprintf(copy, sizeof(copy), "%.*s", (int)length, line);
         line += length + (line[length] == '\n');
-        if (!read_line(copy, &group, &sample))
+        if (take_note(report, copy) || !read_line(copy, &group, &sample))
             continue;
         taken++;
         sample.group = group_index(report, &group);
@@ -121,6 +133,17 @@ size_t hemt_report_fewest(const struct hemt_report *report) {
 bool hemt_report_has(const struct hemt_report *report, const char *impl) {
     for (size_t i = 0; i < report->sample_count; i++) {
         if (strcmp(report->groups[report->samples[i].group].impl, impl) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool hemt_report_has_some(const struct hemt_report *report, const char *impl) {
+    size_t length = strlen(impl);
+
+    for (size_t i = 0; i < report->sample_count; i++) {
+        const char *name = report->groups[report->samples[i].group].impl;
+        if (strcspn(name, "-") == length && strncmp(name, impl, length) == 0)
             return true;
     }
     return false;

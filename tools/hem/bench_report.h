@@ -16,7 +16,9 @@ struct hemt_group {
     /* What the runner said last; 0: nothing. */
     size_t moved; /* bytes */
     size_t messages;
-    size_t peak; /* bytes */
+    size_t peak;   /* bytes */
+    size_t blocks; /* of a kernel */
+    size_t l2;     /* 1: what is touched fits into a GPU's L2 cache; 2: it does not */
 };
 
 struct hemt_report {
@@ -43,6 +45,9 @@ size_t hemt_report_fewest(const struct hemt_report *report);
 
 /* Whether there is any measurement of it. */
 bool hemt_report_has(const struct hemt_report *report, const char *impl);
+
+/* Whether there is any measurement of it, whichever way it was done: "hem-both-8" is one of hem. */
+bool hemt_report_has_some(const struct hemt_report *report, const char *impl);
 
 /* The median at the distance at which most can be compared; 0 if there is none. */
 double hemt_report_median(const struct hemt_report *report, const char *impl, size_t bytes);

@@ -27,6 +27,12 @@ static const char *headline(const char *bench) {
     return hemt_kind_find(bench, &kind) ? hemt_kind(kind)->headline : "";
 }
 
+static bool is_gpu(const char *bench) {
+    enum bench_kind kind;
+
+    return hemt_kind_find(bench, &kind) && hemt_kind(kind)->gpu;
+}
+
 static const char *unit_of(const char *bench) {
     enum bench_kind kind;
 
@@ -43,7 +49,7 @@ static size_t place_in(const char *const *names, size_t count, const char *name,
 
 /* Hem first, then the hardware, then the peers, and each of them in the order of what it does. */
 static size_t rank_of(const char *impl) {
-    static const char *const who[] = {"hem", "raw", "openmpi", "mpich", "ucx"};
+    static const char *const who[] = {"hem", "raw", "openmpi", "mpich", "ucx", "nccl"};
     static const char *const how[] = {"",       "lib",    "threads", "bounce",     "2line",
                                       "memcpy", "fields", "packed",  "persistent", "alltoallw",
                                       "probe",  "sizes",  "direct",  "hops"};
@@ -68,6 +74,20 @@ static int compare_rows(const void *a, const void *b) {
     return strcmp(x->impl, y->impl);
 }
 
+static const char *way_of(const struct hemt_group *group) {
+    return group->impl + strcspn(group->impl, "-");
+}
+
+/* On GPUs each way to do it, such as with 8 blocks, stands together. */
+static int compare_ways(const void *a, const void *b) {
+    const struct hemt_group *x = ((const struct row *)a)->group;
+    const struct hemt_group *y = ((const struct row *)b)->group;
+
+    if (x->bytes != y->bytes || x->ranks != y->ranks || strcmp(way_of(x), way_of(y)) == 0)
+        return compare_rows(a, b);
+    return strverscmp(way_of(x), way_of(y));
+}
+
 /* Whether row `i` begins another size or number of ranks. */
 static bool is_first(const struct rows *rows, size_t i) {
     const struct hemt_group *group = rows->row[i].group;
@@ -76,14 +96,16 @@ static bool is_first(const struct rows *rows, size_t i) {
            group->ranks != rows->row[i - 1].group->ranks;
 }
 
-static void fill_hem(struct rows *rows) {
+/* `by_way`: Hem's time is that of the same way to do it. */
+static void fill_hem(struct rows *rows, bool by_way) {
     double hem_us = 0;
 
     for (size_t i = 0; i < rows->count; i++) {
         struct row *row = &rows->row[i];
-        if (is_first(rows, i))
+        if (is_first(rows, i) || (by_way && strcmp(way_of(row->group), way_of(row[-1].group)) != 0))
             hem_us = 0;
-        if (strcmp(row->group->impl, "hem") == 0)
+        if (strcmp(row->group->impl, "hem") == 0 ||
+            (by_way && strncmp(row->group->impl, "hem-", 4) == 0))
             hem_us = row->us;
         row->hem_us = hem_us;
     }
@@ -110,8 +132,9 @@ static struct rows make_rows(const struct hemt_report *report) {
         };
     }
     free(values);
-    qsort(rows.row, rows.count, sizeof(struct row), compare_rows);
-    fill_hem(&rows);
+    bool by_way = is_gpu(report->bench);
+    qsort(rows.row, rows.count, sizeof(struct row), by_way ? compare_ways : compare_rows);
+    fill_hem(&rows, by_way);
     return rows;
 }
 
@@ -143,6 +166,8 @@ void hemt_report_json(const struct hemt_report *report) {
         json_count("moved", row->group->moved);
         json_count("messages", row->group->messages);
         json_count("peak", row->group->peak);
+        json_count("blocks", row->group->blocks);
+        json_count("l2", row->group->l2);
         puts("}");
     }
     free(rows.row);
@@ -168,6 +193,7 @@ struct columns {
     bool moved;
     bool gbps;
     bool counts; /* messages and peak */
+    bool gpu;    /* blocks and L2 */
     int impl;    /* width */
     int all;     /* width */
 };
@@ -178,6 +204,7 @@ static struct columns choose_columns(const struct hemt_report *report, const str
         .unit = unit_of(report->bench),
         .no_size = strcmp(report->bench, "barrier") == 0,
         .ranks = report->ranks == 0,
+        .gpu = is_gpu(report->bench),
         .impl = 11,
     };
 
@@ -190,7 +217,7 @@ static struct columns choose_columns(const struct hemt_report *report, const str
     }
     columns.gbps = !columns.counts && (columns.unit == NULL || columns.moved);
     columns.all = 41 + columns.impl + (columns.ranks ? 7 : 0) + (columns.moved ? 11 : 0) +
-                  (columns.counts ? 21 : 0) + (columns.gbps ? 10 : 0);
+                  (columns.counts ? 21 : 0) + (columns.gbps ? 10 : 0) + (columns.gpu ? 12 : 0);
     return columns;
 }
 
@@ -208,6 +235,8 @@ static void print_head(const struct columns *columns) {
         printf(" %9s %10s", "messages", "peak");
     if (columns->gbps)
         printf(" %9s", "GB/s");
+    if (columns->gpu)
+        printf(" %6s %4s", "blocks", "L2");
     printf(" %8s  %10s\n", "spread", "time/hem");
 }
 
@@ -258,6 +287,10 @@ static void print_row(const struct columns *columns, const struct row *row, bool
     }
     if (columns->gbps)
         printf(" %9s", gbps);
+    if (columns->gpu) {
+        print_count(row->group->blocks, 6);
+        printf(" %4s", row->group->l2 == 1 ? "in" : "out");
+    }
     printf(" %8s  %10s%s\n", spread, ratio, bold ? "\033[0m" : "");
 }
 
@@ -311,6 +344,9 @@ static void print_notes(const struct hemt_report *report, const struct columns *
              "peak: the most bytes of memory in use at once; - is not known");
     else if (columns->moved)
         puts("moved: bytes that the rank which gets most receives from others");
+    if (columns->gpu)
+        puts("blocks: the largest grid that was launched per rank; L2: whether what is read and "
+             "written\nfits into the cache; time/hem: against Hem doing it the same way");
     print_one_copy(rows);
     if (has_gap(rows))
         puts("- in us: the machine was too busy for an undisturbed measurement");

@@ -1,0 +1,153 @@
+/*
+ * gpu-allreduce: the sum of vectors of n bytes of floats, to all ranks.
+ * gpu-allgather: n bytes of every rank to all ranks.
+ *
+ * hem   a persistent collective, started on the stream
+ * nccl  ncclAllReduce, ncclAllGather, with as many blocks as NCCL likes
+ */
+#include "gpu.h"
+#include "gpu_nccl.h"
+
+enum {
+    THREADS = 256
+};
+
+struct coll {
+    size_t bytes;
+    bool reduces;
+    unsigned char *send;
+    unsigned char *recv;
+    hem_op *op;
+    struct gpu_nccl *nccl;
+};
+
+/* Whole numbers, whose sums floats hold. `factor` is the rank's number plus 1, or their sum. */
+static __device__ float value_of(size_t i, unsigned turn, unsigned factor) {
+    return (float)(((unsigned)(i % 8191u) + turn) * factor);
+}
+
+static __global__ void fill_kernel(float *memory, size_t count, unsigned turn, unsigned factor) {
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * blockDim.x)
+        memory[i] = value_of(i, turn, factor);
+}
+
+static __global__ void check_kernel(const float *memory, size_t count, unsigned turn,
+                                    unsigned factor, unsigned *wrong) {
+    unsigned mine = 0;
+
+    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < count;
+         i += (size_t)gridDim.x * blockDim.x)
+        mine += memory[i] != value_of(i, turn, factor);
+    if (mine > 0)
+        atomicAdd(wrong, mine);
+}
+
+static void check_sum(struct gpu_rank *rank, struct coll *coll, unsigned turn) {
+    unsigned factor = (unsigned)(rank->ranks * (rank->ranks + 1) / 2);
+    unsigned wrong = 0;
+
+    NEED_CUDA(cudaMemsetAsync(rank->wrong, 0, sizeof(wrong), rank->stream));
+    check_kernel<<<rank->processors, THREADS, 0, rank->stream>>>(
+        (const float *)(void *)coll->recv, coll->bytes / sizeof(float), turn, factor, rank->wrong);
+    NEED_CUDA(cudaGetLastError());
+    NEED_CUDA(
+        cudaMemcpyAsync(&wrong, rank->wrong, sizeof(wrong), cudaMemcpyDeviceToHost, rank->stream));
+    gpu_finish(rank);
+    if (wrong > 0)
+        gpu_die("rank %d: %u sums of %zu are wrong", rank->rank, wrong,
+                coll->bytes / sizeof(float));
+}
+
+static size_t recv_bytes(const struct gpu_rank *rank, const struct coll *coll) {
+    return coll->reduces ? coll->bytes : coll->bytes * (size_t)rank->ranks;
+}
+
+static void body(struct gpu_rank *rank, void *ctx) {
+    struct coll *coll = (struct coll *)ctx;
+
+    if (rank->args->who == GPU_HEM)
+        NEED_HEM(hem_op_start_on(coll->op, rank->hem));
+    else if (coll->reduces)
+        gpu_nccl_allreduce(rank, coll->nccl, coll->send, coll->recv, coll->bytes);
+    else
+        gpu_nccl_allgather(rank, coll->nccl, coll->send, coll->recv, coll->bytes);
+}
+
+static void verify(struct gpu_rank *rank, struct coll *coll, unsigned turn) {
+    if (coll->reduces)
+        fill_kernel<<<rank->processors, THREADS, 0, rank->stream>>>((float *)(void *)coll->send,
+                                                                    coll->bytes / sizeof(float),
+                                                                    turn, (unsigned)rank->rank + 1);
+    else
+        gpu_fill(rank, coll->send, coll->bytes, 100 * turn + (unsigned)rank->rank);
+    NEED_CUDA(cudaMemsetAsync(coll->recv, 0x55, recv_bytes(rank, coll), rank->stream));
+    gpu_finish(rank);
+    gpu_meet(rank);
+    body(rank, coll);
+    gpu_finish(rank);
+    gpu_meet(rank);
+    if (coll->reduces)
+        check_sum(rank, coll, turn);
+    for (int from = 0; from < rank->ranks && !coll->reduces; from++)
+        gpu_check(rank, coll->recv + (size_t)from * coll->bytes, coll->bytes,
+                  100 * turn + (unsigned)from);
+}
+
+static void plan(struct gpu_rank *rank, struct coll *coll) {
+    hem_coll what = {};
+
+    what.struct_size = sizeof(what);
+    what.kind = coll->reduces ? HEM_ALLREDUCE : HEM_ALLGATHER;
+    what.dtype = coll->reduces ? HEM_F32 : HEM_BYTE;
+    what.op = coll->reduces ? HEM_SUM : (hem_reduction)0;
+    what.send = coll->send;
+    what.recv = coll->recv;
+    what.count = coll->reduces ? coll->bytes / sizeof(float) : coll->bytes;
+    NEED_HEM(hem_coll_plan(rank->world, &what, &coll->op));
+}
+
+static void run_size(struct gpu_rank *rank, struct coll *coll) {
+    struct gpu_line line = {NULL, 0, coll->bytes, 0, 0};
+
+    gpu_watch(rank, "%zu bytes", coll->bytes);
+    line.touched = (coll->bytes + recv_bytes(rank, coll)) * (size_t)rank->ranks;
+    if (rank->args->who == GPU_HEM)
+        plan(rank, coll);
+    verify(rank, coll, 1);
+    struct gpu_result result = gpu_measure(rank, body, coll, gpu_inner(coll->bytes));
+    verify(rank, coll, 2);
+    gpu_print(rank, &line, result);
+    gpu_meet(rank);
+    if (coll->op != NULL)
+        NEED_HEM(hem_op_free(coll->op));
+    coll->op = NULL;
+}
+
+void gpu_coll(struct gpu_rank *rank) {
+    const struct hemt_sizes *sizes = &rank->args->sizes;
+    struct coll coll = {};
+    size_t most = 0;
+
+    coll.reduces = rank->args->kind == BENCH_GPU_ALLREDUCE;
+    for (size_t i = 0; i < sizes->count; i++) {
+        most = sizes->bytes[i] > most ? sizes->bytes[i] : most;
+        if (coll.reduces && sizes->bytes[i] % sizeof(float) != 0)
+            gpu_die("sizes of gpu-allreduce are multiples of 4");
+    }
+    coll.bytes = most;
+    coll.send = gpu_alloc(rank, most);
+    coll.recv = gpu_alloc(rank, recv_bytes(rank, &coll));
+    if (rank->args->who == GPU_NCCL)
+        coll.nccl = gpu_nccl_open(rank, 0);
+    for (size_t i = 0; i < sizes->count; i++) {
+        coll.bytes = sizes->bytes[i];
+        run_size(rank, &coll);
+    }
+    if (coll.nccl != NULL) {
+        gpu_nccl_tell(rank);
+        gpu_nccl_close(rank, coll.nccl);
+    }
+    gpu_free(rank, coll.send);
+    gpu_free(rank, coll.recv);
+}
