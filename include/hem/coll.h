@@ -25,8 +25,8 @@
  * later collectives of the world; two reductions over as many bytes are not told apart. All calls are
  * safe from any thread, if all ranks agree on the order.
  *
- * Buffers may be device memory (hem/cuda.h), on all ranks and all of them: a kernel does the collective
- * then, with the same bits as a result. A plan is what this is made for: hem_op_start_on puts it on a
+ * Buffers may be device memory (hem/cuda.h), on all ranks and all of them: a kernel does the
+ * collective then, with the same bits as a result. A plan is what this is made for: hem_op_start_on puts it on a
  * CUDA stream. Making and freeing such an operation is collective, and takes much longer than running
  * it; hem_coll_run, hem_coll_start and the calls by name make and free one each time. Device memory is
  * recognised; where no device has been opened (hem_device_open), plans and starts find that out by

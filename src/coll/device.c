@@ -1,9 +1,9 @@
 /*
  * Operations on device buffers: made together, started on streams, freed together.
  *
- * A run that the host starts goes on a stream of the operation's own; its task asks that stream whether
- * all is done, and naps in between, since no kernel rings a doorbell. Kernels find out by themselves
- * that a peer is dead or that a time limit has passed; the host only hears.
+ * A run that the host starts goes on a stream of the operation's own; its task asks that stream
+ * whether all is done, and naps in between, since no kernel rings a doorbell. Kernels find out by
+ * themselves that a peer is dead or that a time limit has passed; the host only hears.
  */
 #include "coll/device.h"
 #include "core/stream.h"

@@ -75,7 +75,7 @@ typedef struct hemi_coll_device {
     hemi_coll_span *theirs; /**< what each says of this rank */
     bool *wants;            /**< whose buffers to map: everybody's */
     hemi_coll_wish all;     /**< the most that any rank said; `fit` the least */
-    uint32_t sharing;       /**< ranks on this rank's device */
+    uint32_t sharing;       /**< the most ranks on one device */
     bool units;
     bool direct; /**< buffers are read and written where they are */
     hemi_device_memory own[HEMI_COLL_BUFFERS];
@@ -94,8 +94,8 @@ typedef struct hemi_coll_device {
     void *stream; /**< the library's own, for runs that the host starts */
 } hemi_coll_device;
 
-/** Whether this rank's buffers are in device memory. `look`: find out also where no device is open yet,
- *  which takes a system call. */
+/** Whether this rank's buffers are in device memory. `look`: find out also where no device is open
+ *  yet, which takes a system call. */
 bool hemi_coll_is_device(hem_world *world, const hem_coll *coll, bool look);
 
 /** Make a handle. Collective. @return as hem_coll_plan. */

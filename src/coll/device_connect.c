@@ -19,7 +19,7 @@ static hem_status agree(const hemi_coll_device *d, hem_status status, uint64_t s
     return hemi_team_agree(d->op.world, HEMI_CALL_COLL_PLAN, status, step, NULL, 0, d->timeout_ns);
 }
 
-static void hear(hemi_coll_device *d, const hemi_coll_wish *mine, const hemi_coll_wish *said) {
+static void hear(hemi_coll_device *d, const hemi_coll_wish *said) {
     hemi_coll_wish *all = &d->all;
     if (said->fit < all->fit)
         all->fit = said->fit;
@@ -32,7 +32,23 @@ static void hear(hemi_coll_device *d, const hemi_coll_wish *mine, const hemi_col
         all->recv_bytes = said->recv_bytes;
     if (said->pair_bytes > all->pair_bytes)
         all->pair_bytes = said->pair_bytes;
-    d->sharing += memcmp(said->uuid, mine->uuid, sizeof mine->uuid) == 0;
+}
+
+/* The most ranks on one device, the same wherever it is asked. */
+static uint32_t count_sharing(const hemi_coll_device *d) {
+    uint32_t most = 0;
+    for (uint32_t r = 0; r < d->size; r++) {
+        hemi_coll_wish one;
+        uint32_t count = 0;
+        hemi_team_heard(d->op.world, r, &one, sizeof one);
+        for (uint32_t s = 0; s < d->size; s++) {
+            hemi_coll_wish other;
+            hemi_team_heard(d->op.world, s, &other, sizeof other);
+            count += memcmp(one.uuid, other.uuid, sizeof one.uuid) == 0;
+        }
+        most = count > most ? count : most;
+    }
+    return most;
 }
 
 static uint32_t count_threads(const hemi_coll_device *d) {
@@ -54,11 +70,13 @@ static hem_status compare(hemi_coll_device *d, hem_status status, uint64_t finge
     for (uint32_t r = 0; status == HEM_OK && r < d->size; r++) {
         hemi_coll_wish said;
         hemi_team_heard(world, r, &said, sizeof said);
-        hear(d, &mine, &said);
+        hear(d, &said);
         /* Extents, until what it says of this rank is known. */
         d->theirs[r].send_bytes = said.send_bytes;
         d->theirs[r].recv_bytes = said.recv_bytes;
     }
+    if (status == HEM_OK)
+        d->sharing = count_sharing(d);
     hemi_team_done(world);
     return status;
 }
@@ -75,13 +93,9 @@ static void choose(hemi_coll_device *d) {
     d->args.turn = d->size * words;
 }
 
-/*
- * All blocks of all ranks on a device must be there at the same time, and half of it is left to others
- * that wait. Ranks of another device have other neighbours: so by the number of all of them, which is
- * the same everywhere.
- */
+/* All blocks of all ranks on a device must be there at the same time; half of it is left to others. */
 static void choose_blocks(hemi_coll_device *d) {
-    uint32_t most = d->all.fit / (2 * (d->sharing > 1 ? d->size : 1));
+    uint32_t most = d->all.fit / (2 * d->sharing);
     most = most < 2 ? 2 : most;
     d->threads = count_threads(d);
     d->blocks = d->all.wants < most ? d->all.wants : most;

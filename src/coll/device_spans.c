@@ -32,8 +32,9 @@ bool hemi_coll_is_device(hem_world *world, const hem_coll *coll, bool look) {
     hemi_device *device = hemi_device_peek(world->root);
     if (device == NULL && look &&
         ((coll->send != NULL && !is_readable(coll->send)) ||
-         (coll->recv != NULL && !is_readable(coll->recv))))
-        return hemi_device_get(world->root, &device) == HEM_OK;
+         (coll->recv != NULL && !is_readable(coll->recv))) &&
+        hemi_device_get(world->root, &device) != HEM_OK)
+        return false;
     return device != NULL && (is_on(device, coll->send) || is_on(device, coll->recv));
 }
 

@@ -227,6 +227,8 @@ static void fill_tables(hemi_coll_device *d, tables *t) {
     }
     args->move_count = t->move_count;
     args->to_count = t->to_count;
+    if (d->size <= HEMD_COLL_FEW)
+        memcpy(args->few, t->posts, d->size * sizeof *t->posts);
 }
 
 hem_status hemi_coll_device_fill(hemi_coll_device *d) {

@@ -1,7 +1,7 @@
 /*
- * Runs that cannot end: a time limit in the kernel, which the ranks that come later hear of; a rank that
- * frees what it has started; a world that is revoked, and one that is closed before the operation is
- * freed.
+ * Runs that cannot end: a time limit in the kernel, which the ranks that come later hear of; a rank
+ * that frees what it has started; a world that is revoked, and one that is closed before the
+ * operation is freed.
  *
  * hem-test: ranks=2,3,4 modes=processes,threads timeout=60
  */

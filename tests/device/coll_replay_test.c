@@ -1,7 +1,7 @@
 /*
- * A graph with several collectives, short and long ones, in place and not, is replayed a thousand times,
- * mixed with runs outside of it on the same stream and runs that the host starts; each run takes what
- * was there at that time.
+ * A graph with several collectives, short and long ones, in place and not, is replayed a thousand
+ * times, mixed with runs outside of it on the same stream and runs that the host starts; each run
+ * takes what was there at that time.
  *
  * hem-test: ranks=2,3,5 modes=processes,threads timeout=240
  */
@@ -11,7 +11,7 @@
 
 #define PLANS 5
 
-/* One collective: what it takes changes from run to run, and what it leaves is checked on the device. */
+/* One collective: what it takes changes from run to run, and the device checks what it leaves. */
 typedef struct step_args {
     uint64_t *send;
     uint64_t *recv;

@@ -38,6 +38,9 @@ bool device_stands_in(void) {
     return false;
 }
 
+void device_unpin_waits(void) {
+}
+
 device_stream device_stream_create(void) {
     cudaStream_t stream;
     CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

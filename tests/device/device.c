@@ -18,6 +18,10 @@ bool device_stands_in(void) {
     return true;
 }
 
+void device_unpin_waits(void) {
+    hemi_standin_unpin_waits(true);
+}
+
 device_stream device_stream_create(void) {
     hemi_standin_stream *stream = NULL;
     CHECK_EQ(hemi_standin_stream_create(&stream), HEM_OK);

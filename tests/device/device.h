@@ -53,6 +53,10 @@ int device_rank_main(hem_world *world);
 /** Whether kernels are host threads. */
 bool device_stands_in(void);
 
+/** Let the stand-in be as hard as a GPU: what unpins host memory waits until no kernel of the process
+ *  runs, and no call that uses the device comes through meanwhile. */
+void device_unpin_waits(void);
+
 /** A stream that waits for no other: a cudaStream_t, for hem_stream_cuda. */
 typedef void *device_stream;
 

@@ -107,7 +107,9 @@ int rank_main(hem_world *world) {
     t.errors = (uint64_t *)device_alloc(sizeof *t.errors);
     t.own = (unsigned char *)device_alloc(8192);
     t.gate = harness_window(world, 64);
-    for (int i = 0; i < 60; i++)
+    /* Until what the launcher has reserved of the arena was used up once: small pieces of it are taken
+     * one after the other, before any is used again. */
+    for (int i = 0; i < 600; i++)
         once(&t, i);
     held before = look(&t);
     for (int i = 0; i < rounds; i++) {

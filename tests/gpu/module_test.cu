@@ -264,7 +264,12 @@ static void test_beside_kernels(void) {
                   [&] { OK(memory->copy(context, n.address, (char *)n.address + MIB, MIB)); });
     beside_kernel("alloc of 64 MiB", false, [&] { OK(memory->alloc(context, 64 * MIB, &m)); });
     beside_kernel("name", false, [&] { OK(memory->name(context, &m, &name, &fd)); });
-    beside_kernel("release", false, [&] { memory->release(context, &m); });
+    set_word(m.address, 5);
+    beside_kernel("release", true, [&] { memory->release(context, &m); });
+    beside_kernel("alloc of the same again", true,
+                  [&] { OK(memory->alloc(context, 64 * MIB, &m)); });
+    CHECK(word_at(m.address) == 0);
+    memory->release(context, &m);
     beside_kernel("map_host", false, [&] { OK(memory->map_host(context, pages, 65536, &seen)); });
     beside_kernel("unmap_host", false, [&] { memory->unmap_host(context, pages, 65536); });
     beside_kernel("make and destroy a stream", false, [&] {

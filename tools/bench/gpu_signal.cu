@@ -5,6 +5,7 @@
  * signal  hem_dev_signal that publishes what was put before
  * thread, warp, block
  *         hem_dev_put_signal of n bytes by such a group, answered by as many
+ * stamped hem_dev_put_stamped of n bytes by a block, taken into a buffer and answered by as many
  *
  * A launch makes many round trips, of which the time is the mean. Each way is also run with payloads
  * that differ from turn to turn and are compared by the receiver.
@@ -12,6 +13,7 @@
 #include "gpu.h"
 
 #include <hem/device.cuh>
+#include <hem/device/stamped.h>
 
 enum {
     ROUNDS = 500,
@@ -21,27 +23,18 @@ enum {
     WRONG_DATA = 100
 };
 
-struct ways {
-    const char *name;
-    hem_scope scope;
-    int op;
-    bool data;
-};
-
-static const struct ways all_ways[] = {
-    {"weak", HEM_SCOPE_THREAD, HEM_SIGNAL_ADD | HEM_SIGNAL_WEAK, false},
-    {"signal", HEM_SCOPE_THREAD, HEM_SIGNAL_ADD, false},
-    {"thread", HEM_SCOPE_THREAD, HEM_SIGNAL_ADD, true},
-    {"warp", HEM_SCOPE_WARP, HEM_SIGNAL_ADD, true},
-    {"block", HEM_SCOPE_BLOCK, HEM_SIGNAL_ADD, true},
+enum what {
+    WEAK,
+    SIGNAL,
+    PUT_SIGNAL,
+    STAMPED
 };
 
 struct trip {
     hem_dev_window w;
-    hem_scope scope;
-    int op;
     unsigned char *source;
-    uint64_t bytes; /* 0: a signal alone */
+    unsigned char *taken; /* where stamped data go */
+    uint64_t bytes;
     uint64_t *turn; /* how many round trips there were, for ever */
     unsigned *failed;
     unsigned rounds;
@@ -52,28 +45,40 @@ static __device__ unsigned char byte_of(int rank, uint64_t turn, uint64_t i) {
     return (unsigned char)(i * 7 + turn * 13 + (uint64_t)rank * 101 + (i >> 8));
 }
 
+template <enum what WHAT>
 static __device__ hem_status send_one(const struct trip &trip, hem_group g, uint64_t turn) {
     int peer = 1 - trip.w.rank;
 
-    if (trip.bytes == 0)
-        return hem_dev_signal(trip.w, g, peer, SIGNAL_ID, trip.op, 1);
+    if (WHAT == WEAK)
+        return hem_dev_signal(trip.w, g, peer, SIGNAL_ID, HEM_SIGNAL_SET | HEM_SIGNAL_WEAK, turn);
+    if (WHAT == SIGNAL)
+        return hem_dev_signal(trip.w, g, peer, SIGNAL_ID, HEM_SIGNAL_SET, turn);
     if (trip.checked) {
         for (uint64_t i = g.rank; i < trip.bytes; i += g.size)
             trip.source[i] = byte_of(trip.w.rank, turn, i);
         hem_group_sync(g);
     }
-    return hem_dev_put_signal_op(trip.w, g, peer, 0, trip.source, trip.bytes, SIGNAL_ID, trip.op,
-                                 1);
+    if (WHAT == STAMPED)
+        return hem_dev_put_stamped(trip.w, g, peer, 0, trip.source, trip.bytes, turn);
+    return hem_dev_put_signal_op(trip.w, g, peer, 0, trip.source, trip.bytes, SIGNAL_ID,
+                                 HEM_SIGNAL_SET, turn);
 }
 
+template <enum what WHAT>
 static __device__ hem_status await_one(const struct trip &trip, hem_group g, uint64_t turn) {
     int peer = 1 - trip.w.rank;
-    hem_status status =
-        hem_dev_wait_signal_from(trip.w, g, peer, SIGNAL_ID, HEM_GE, turn, HEM_SEC(5));
 
-    if (status != HEM_OK || !trip.checked)
+    if (WHAT == WEAK)
+        return hem_dev_wait_signal_weak(trip.w, g, peer, SIGNAL_ID, HEM_GE, turn, HEM_SEC(5));
+    hem_status status =
+        WHAT == STAMPED
+            ? hem_dev_take_stamped(trip.w, g, peer, 0, trip.taken, trip.bytes, turn, HEM_SEC(5))
+            : hem_dev_wait_signal_from(trip.w, g, peer, SIGNAL_ID, HEM_GE, turn, HEM_SEC(5));
+    if (status != HEM_OK || !trip.checked || WHAT == SIGNAL)
         return status;
-    const unsigned char *came = (const unsigned char *)hem_dev_address(trip.w, trip.w.rank, 0);
+    const unsigned char *came =
+        WHAT == STAMPED ? trip.taken
+                        : (const unsigned char *)hem_dev_address(trip.w, trip.w.rank, 0);
     bool wrong = false;
     for (uint64_t i = g.rank; i < trip.bytes; i += g.size)
         wrong |= came[i] != byte_of(peer, turn, i);
@@ -83,10 +88,11 @@ static __device__ hem_status await_one(const struct trip &trip, hem_group g, uin
     return HEM_OK;
 }
 
+template <hem_scope SCOPE, enum what WHAT>
 static __global__ void __launch_bounds__(BLOCK_THREADS) trip_kernel(struct trip trip) {
-    hem_group g = trip.scope == HEM_SCOPE_THREAD ? hem_thread()
-                  : trip.scope == HEM_SCOPE_WARP ? hem_warp()
-                                                 : hem_block();
+    hem_group g = SCOPE == HEM_SCOPE_THREAD ? hem_thread()
+                  : SCOPE == HEM_SCOPE_WARP ? hem_warp()
+                                            : hem_block();
     uint64_t turn = *trip.turn;
     hem_status status = HEM_OK;
 
@@ -94,11 +100,11 @@ static __global__ void __launch_bounds__(BLOCK_THREADS) trip_kernel(struct trip 
     for (unsigned i = 0; i < trip.rounds && status == HEM_OK; i++) {
         turn++;
         if (trip.w.rank == 0)
-            status = send_one(trip, g, turn);
+            status = send_one<WHAT>(trip, g, turn);
         if (status == HEM_OK)
-            status = await_one(trip, g, turn);
+            status = await_one<WHAT>(trip, g, turn);
         if (status == HEM_OK && trip.w.rank == 1)
-            status = send_one(trip, g, turn);
+            status = send_one<WHAT>(trip, g, turn);
     }
     if (g.rank == 0)
         *trip.turn = turn;
@@ -106,15 +112,28 @@ static __global__ void __launch_bounds__(BLOCK_THREADS) trip_kernel(struct trip 
         atomicMax(trip.failed, (unsigned)-status);
 }
 
-static void body(struct gpu_rank *rank, void *ctx) {
-    struct trip *trip = (struct trip *)ctx;
-    unsigned threads = trip->scope == HEM_SCOPE_THREAD ? 1
-                       : trip->scope == HEM_SCOPE_WARP ? 32
-                                                       : BLOCK_THREADS;
+template <hem_scope SCOPE, enum what WHAT> static void launch(struct gpu_rank *rank, void *ctx) {
+    unsigned threads = SCOPE == HEM_SCOPE_THREAD ? 1 : SCOPE == HEM_SCOPE_WARP ? 32 : BLOCK_THREADS;
 
-    trip_kernel<<<1, threads, 0, rank->stream>>>(*trip);
+    trip_kernel<SCOPE, WHAT><<<1, threads, 0, rank->stream>>>(*(struct trip *)ctx);
     NEED_CUDA(cudaGetLastError());
 }
+
+struct ways {
+    const char *name;
+    void (*body)(struct gpu_rank *rank, void *ctx);
+    bool data;
+    size_t most; /* bytes, beyond which it takes longer than anybody would have it */
+};
+
+static const struct ways all_ways[] = {
+    {"weak", launch<HEM_SCOPE_THREAD, WEAK>, false, SIZE_MAX},
+    {"signal", launch<HEM_SCOPE_THREAD, SIGNAL>, false, SIZE_MAX},
+    {"thread", launch<HEM_SCOPE_THREAD, PUT_SIGNAL>, true, 8192},
+    {"warp", launch<HEM_SCOPE_WARP, PUT_SIGNAL>, true, SIZE_MAX},
+    {"block", launch<HEM_SCOPE_BLOCK, PUT_SIGNAL>, true, SIZE_MAX},
+    {"stamped", launch<HEM_SCOPE_BLOCK, STAMPED>, true, SIZE_MAX},
+};
 
 static void look_for_failures(struct gpu_rank *rank, const struct trip *trip) {
     unsigned failed = 0;
@@ -134,17 +153,15 @@ static void run_way(struct gpu_rank *rank, struct trip *trip, const struct ways 
     struct gpu_line line = {way->name, 0, bytes, 0, 4 * bytes};
 
     gpu_watch(rank, "%s, %zu bytes", way->name, bytes);
-    trip->scope = way->scope;
-    trip->op = way->op;
     trip->bytes = way->data ? bytes : 0;
     trip->rounds = ROUNDS_CHECKED;
     trip->checked = true;
     gpu_meet(rank);
-    body(rank, trip);
+    way->body(rank, trip);
     look_for_failures(rank, trip);
     trip->rounds = ROUNDS;
     trip->checked = false;
-    struct gpu_result result = gpu_measure(rank, body, trip, 1);
+    struct gpu_result result = gpu_measure(rank, way->body, trip, 1);
     look_for_failures(rank, trip);
     result.us /= ROUNDS;
     gpu_print(rank, &line, result);
@@ -155,8 +172,7 @@ static void run_all(struct gpu_rank *rank, struct trip *trip) {
 
     for (size_t i = 0; i < sizes->count; i++) {
         for (const struct ways &way : all_ways) {
-            /* One thread copies a large payload for longer than anybody would have it. */
-            if ((way.data || i == 0) && (way.scope != HEM_SCOPE_THREAD || sizes->bytes[i] <= 8192))
+            if ((way.data || i == 0) && sizes->bytes[i] <= way.most)
                 run_way(rank, trip, &way, sizes->bytes[i]);
         }
     }
@@ -174,17 +190,21 @@ void gpu_signal(struct gpu_rank *rank) {
     options.kind = HEM_MEMORY_DEVICE;
     for (size_t i = 0; i < sizes->count; i++)
         options.bytes = sizes->bytes[i] > options.bytes ? sizes->bytes[i] : options.bytes;
+    size_t most = options.bytes;
+    options.bytes = 2 * most + 16; /* stamped data take twice the room */
     NEED_HEM(hem_window_create(rank->world, &options, &window));
     NEED_HEM(hem_window_device(window, &trip.w));
-    trip.source = gpu_alloc(rank, options.bytes);
+    trip.source = gpu_alloc(rank, most);
+    trip.taken = gpu_alloc(rank, most);
     trip.turn = (uint64_t *)(void *)gpu_alloc(rank, 256);
     trip.failed = (unsigned *)(void *)(trip.turn + 1);
-    NEED_CUDA(cudaMemsetAsync(trip.source, 0, options.bytes, rank->stream));
+    NEED_CUDA(cudaMemsetAsync(trip.source, 0, most, rank->stream));
     NEED_CUDA(cudaMemsetAsync(trip.turn, 0, 256, rank->stream));
     gpu_finish(rank);
     run_all(rank, &trip);
     gpu_meet(rank);
     NEED_HEM(hem_window_destroy(window));
     gpu_free(rank, trip.source);
+    gpu_free(rank, trip.taken);
     gpu_free(rank, trip.turn);
 }

@@ -140,13 +140,17 @@ hemi_cuda_piece *hemi_cuda_keep_take_own(const hemi_cuda *cuda, uint64_t bytes) 
     return taken;
 }
 
+static bool is_named(const hemi_cuda_piece *piece, const hemi_device_name *name) {
+    return piece->how == HEMI_CUDA_IMPORTED && piece->again && piece->kind == name->kind &&
+           piece->serial == name->serial && piece->whole == name->whole;
+}
+
 hemi_cuda_piece *hemi_cuda_keep_take_import(const hemi_cuda *cuda, const hemi_device_name *name) {
     hemi_cuda_piece **link = &cuda->shelf->pieces;
     if (name->serial == 0)
         return NULL;
     pthread_mutex_lock(&lock);
-    while (*link != NULL && !((*link)->how == HEMI_CUDA_IMPORTED && (*link)->again &&
-                              (*link)->serial == name->serial && (*link)->whole == name->whole))
+    while (*link != NULL && !is_named(*link, name))
         link = &(*link)->next;
     hemi_cuda_piece *taken = *link;
     if (taken != NULL)

@@ -52,6 +52,14 @@ void hemi_cuda_unsettle(const hemi_cuda *cuda, const hemi_cuda_piece *piece) {
     cuda->driver.MemAddressFree(piece->base, piece->whole);
 }
 
+/* Of memory whose handles of legacy IPC may come from the caller as well as from here: the driver's. */
+static uint64_t serial_of(const hemi_cuda *cuda, const void *address) {
+    unsigned long long buffer = 0;
+    if (!hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_BUFFER_ID, address, &buffer) || buffer == 0)
+        return 0;
+    return hemi_cuda_serial(buffer);
+}
+
 static hem_status create(const hemi_cuda *cuda, uint64_t bytes, hemi_cuda_piece *piece) {
     CUmemAllocationProp wanted = properties(cuda);
     size_t granule = 0;
@@ -70,6 +78,7 @@ static hem_status create(const hemi_cuda *cuda, uint64_t bytes, hemi_cuda_piece 
     }
     piece->how = HEMI_CUDA_CREATED;
     piece->room = whole;
+    piece->serial = hemi_cuda_serial(0);
     piece->held = true;
     piece->kind = cuda->fabric ? HEMI_DEVICE_NAME_FABRIC : HEMI_DEVICE_NAME_FD;
     return HEM_OK;
@@ -85,6 +94,7 @@ static hem_status allocate(const hemi_cuda *cuda, uint64_t bytes, hemi_cuda_piec
     piece->base = (CUdeviceptr)(uintptr_t)base;
     piece->how = HEMI_CUDA_MALLOCED;
     piece->room = bytes;
+    piece->serial = serial_of(cuda, base);
     piece->kind = HEMI_DEVICE_NAME_HANDLE;
     return HEM_OK;
 }
@@ -113,11 +123,8 @@ void hemi_cuda_drop(const hemi_cuda *cuda, hemi_cuda_piece *piece) {
 }
 
 static hem_status allocate_new(const hemi_cuda *cuda, uint64_t bytes, hemi_cuda_piece *piece) {
-    hem_status status = cuda->vmm || cuda->fabric ? create(cuda, bytes > 0 ? bytes : 1, piece)
-                                                  : allocate(cuda, bytes, piece);
-    if (status == HEM_OK)
-        piece->serial = hemi_cuda_serial(0);
-    return status;
+    return cuda->vmm || cuda->fabric ? create(cuda, bytes > 0 ? bytes : 1, piece)
+                                     : allocate(cuda, bytes, piece);
 }
 
 /* What is kept comes first. Only if there is no memory else is it freed. */
@@ -238,9 +245,7 @@ static void find_kind(const hemi_cuda *cuda, uint64_t address, uint64_t bytes,
         return;
     piece->base = begin;
     piece->whole = whole;
-    unsigned long long buffer = 0;
-    if (hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_BUFFER_ID, at, &buffer) && buffer != 0)
-        piece->serial = hemi_cuda_serial(buffer);
+    piece->serial = serial_of(cuda, at);
     if (address - begin + bytes > whole || hemi_cuda_place_of(cuda, at) != HEMI_CUDA_DEVICE ||
         (hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at, &pool) && pool != NULL))
         return;

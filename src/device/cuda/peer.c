@@ -113,6 +113,7 @@ static hem_status import(const hemi_cuda *cuda, void *handle, CUmemAllocationHan
     if (status != HEM_OK)
         return status;
     piece->how = HEMI_CUDA_IMPORTED;
+    piece->kind = name->kind;
     piece->serial = name->serial;
     return HEM_OK;
 }

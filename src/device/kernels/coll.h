@@ -1,8 +1,8 @@
 /*
  * The kernel of a collective on device buffers. One launch is one run.
  *
- * How this works. All ranks launch as many blocks; block b of a rank deals with block b of every other
- * rank only, so that no block waits for one of its own grid. There are two forms.
+ * How this works. All ranks launch as many blocks; block b of a rank waits for blocks b of the
+ * other ranks only, and for none of its own grid. There are two forms.
  *
  * Between barriers: each rank reads the others' `send` and writes the others' `recv` itself.
  *   1. barrier b among blocks b of all ranks (window's arrivals; release, acquire). Who has come has
@@ -13,16 +13,16 @@
  *   3. barrier b again. When the kernel has ended, all blocks of all ranks have done their moves, and
  *      nobody touches this rank's buffers any more.
  *
- * In units: for little data. A rank writes words of 8 bytes, each with a stamp in the same store, into
- * every other rank's staging, and takes what the others wrote into its own: no barrier and no fence.
- * The stamp is the number of the run, counted per block in `runs`, so that launches, graph replays and
- * eager runs mix. Every rank sends to and hears from every other one in every run, if only an empty
- * unit.
- *   Why two halves of staging are enough. Run e writes half e % 2 at rank Q, where the units of run e - 2
- *   were. This rank is in run e, so its run e - 1 has ended, in which it took a unit with stamp e - 1
- *   from Q. Q wrote that in its run e - 1, which began after all of its run e - 2 had ended: Q has taken
- *   everything of run e - 2. And a stamp that is waited for is never there from before: what is in the
- *   half is older by two.
+ * In units: for little data. A rank writes words of 8 bytes, each with a stamp in the same store,
+ * into every other rank's staging, and takes what the others wrote into its own: no barrier and no
+ * fence. The stamp is the number of the run, counted per block in `runs`, so that launches, graph
+ * replays and eager runs mix. Every rank sends to and hears from every other one in every run, if
+ * only an empty unit.
+ *   Why two halves of staging are enough. Run e writes half e % 2 at rank Q, where the units of run
+ *   e - 2 were. This rank is in run e, so its run e - 1 has ended, in which it took a unit with
+ *   stamp e - 1 from Q. Q wrote that in its run e - 1, which began after all of its run e - 2 had
+ *   ended: Q has taken everything of run e - 2. And a stamp that is waited for is never there from
+ *   before: what is in the half is older by two.
  *
  * Failure. A wait ends when the host says that a rank is dead or the world is revoked, when a rank has
  * given up, when its host cancels it, or at its time limit; what has come beats all that. The first
@@ -141,7 +141,11 @@ HEM_DEV void hemd_coll_copy(const hemd_coll_args *args) {
 }
 
 HEM_DEV hem_status hemd_coll_between(const hemd_coll_args *args, hem_group block) {
-    hem_status status = hemd_coll_meet(args, block);
+    /* The leader's answer counts: another block may be about to fail. */
+    const uint64_t failed = block.rank == 0 ? hemd_load64_relaxed(&args->state->failed) : 0;
+    hem_status status = hem_group_agree(block, (hem_status)(-(int32_t)failed));
+    if (status == HEM_OK)
+        status = hemd_coll_meet(args, block);
     if (status != HEM_OK || args->form == HEMD_COLL_MEET)
         return status;
     if (args->form == HEMD_COLL_REDUCE)
@@ -178,17 +182,20 @@ HEM_DEV void hemd_coll_put(unsigned char *to, uint64_t bytes, uint64_t i, uint64
         hemd_coll_store_word(to + 8u * i, left < 8 ? (uint32_t)left : 8u, word);
 }
 
+HEM_DEV hemd_coll_post hemd_coll_post_of(const hemd_coll_args *args, uint32_t r) {
+    return (uint32_t)args->window.size <= HEMD_COLL_FEW ? args->few[r] : args->posts[r];
+}
+
 /** The same to everybody, a word per thread: where it works in place the same thread writes it. */
 HEM_DEV void hemd_coll_send_same(const hemd_coll_args *args, const hemd_coll_run *run) {
     const uint32_t own = (uint32_t)args->window.rank;
-    const hemd_coll_post *mine = &args->posts[own];
-    const uint64_t count = hemd_coll_words(mine->send_bytes);
+    const hemd_coll_post mine = hemd_coll_post_of(args, own);
+    const uint64_t count = hemd_coll_words(mine.send_bytes);
     for (uint64_t i = run->first; i < count; i += run->step) {
-        const uint64_t word = hemd_coll_get(mine->send, mine->send_bytes, i);
+        const uint64_t word = hemd_coll_get(mine.send, mine.send_bytes, i);
         for (uint32_t r = 0; r < (uint32_t)args->window.size; r++)
             if (r != own)
-                hemd_unit_store(HEMD_FIXED64(hemd_unit *, args->posts[r].out) + run->half + i, word,
-                                run->number);
+                hemd_unit_store(hemd_coll_post_of(args, r).out + run->half + i, word, run->number);
     }
 }
 
@@ -197,85 +204,124 @@ HEM_DEV void hemd_coll_send_each(const hemd_coll_args *args, const hemd_coll_run
     for (uint64_t j = run->first; j < count; j += run->step) {
         const uint32_t r = (uint32_t)j / (uint32_t)args->words;
         const uint64_t i = j - r * args->words;
-        const hemd_coll_post *post = &args->posts[r];
-        if (r != (uint32_t)args->window.rank && i < hemd_coll_words(post->send_bytes))
-            hemd_unit_store(post->out + run->half + i,
-                            hemd_coll_get(post->send, post->send_bytes, i), run->number);
+        const hemd_coll_post post = hemd_coll_post_of(args, r);
+        if (r != (uint32_t)args->window.rank && i < hemd_coll_words(post.send_bytes))
+            hemd_unit_store(post.out + run->half + i, hemd_coll_get(post.send, post.send_bytes, i),
+                            run->number);
     }
 }
 
-/** Wait for a unit. After a failure it waits for nothing any more. */
-HEM_DEV uint64_t hemd_coll_take(const hemd_coll_args *args, hemd_coll_run *run,
-                                const hemd_unit *unit) {
-    uint64_t word = 0;
-    while (hemd_unit_load(unit, &word) != run->number) {
+/** Whether units have come, all of them looked at together. NULL has. */
+HEM_DEV bool hemd_coll_look(const hemd_unit *const *units, uint64_t number, uint64_t *words) {
+    bool all = true;
+    HEMD_UNROLL
+    for (uint32_t k = 0; k < HEMD_COLL_DEEP; k++)
+        if (units[k] != NULL && hemd_unit_load(units[k], &words[k]) != number)
+            all = false;
+    return all;
+}
+
+/** Wait for units. */
+HEM_DEV void hemd_coll_take(const hemd_coll_args *args, hemd_coll_run *run,
+                            const hemd_unit *const *units, uint64_t *words) {
+    while (!hemd_coll_look(units, run->number, words)) {
         if (run->status != HEM_OK)
-            break;
+            return;
         run->status = hemd_coll_poll(args, &run->patience);
-        if (run->status != HEM_OK && hemd_unit_load(unit, &word) == run->number)
+        if (run->status != HEM_OK && hemd_coll_look(units, run->number, words))
             run->status = HEM_OK;
     }
-    return word;
 }
 
-/** Word i of what rank r has for this one. */
-HEM_DEV uint64_t hemd_coll_word_of(const hemd_coll_args *args, hemd_coll_run *run, uint32_t r,
-                                   uint64_t i) {
-    const hemd_coll_post *post = &args->posts[r];
-    if (r == (uint32_t)args->window.rank)
-        return hemd_coll_get(post->send, post->send_bytes, i);
-    return hemd_coll_take(args, run, HEMD_FIXED64(const hemd_unit *, post->in) + run->half + i);
+/** Word i of a few ranks from `first` on, one's own among them. */
+HEM_DEV void hemd_coll_take_word(const hemd_coll_args *args, hemd_coll_run *run, uint32_t first,
+                                 uint64_t i, uint64_t *words) {
+    const hemd_unit *units[HEMD_COLL_DEEP];
+    HEMD_UNROLL
+    for (uint32_t k = 0; k < HEMD_COLL_DEEP; k++) {
+        const uint32_t r = first + k;
+        units[k] = NULL;
+        words[k] = 0;
+        if (r >= (uint32_t)args->window.size)
+            continue;
+        const hemd_coll_post post = hemd_coll_post_of(args, r);
+        if (r == (uint32_t)args->window.rank)
+            words[k] = hemd_coll_get(post.send, post.send_bytes, i);
+        else
+            units[k] = post.in + run->half + i;
+    }
+    hemd_coll_take(args, run, units, words);
 }
 
 /** Combine what came, a word per thread. Who receives nothing hears that all have come. */
 HEM_DEV void hemd_coll_take_sums(const hemd_coll_args *args, hemd_coll_run *run) {
+    const uint32_t size = (uint32_t)args->window.size;
     const uint64_t count = hemd_coll_words(args->recv_bytes);
     for (uint64_t i = run->first; i < count && run->status == HEM_OK; i += run->step) {
-        hemd_coll_sum sum =
-            hemd_coll_open(args->code, hemd_vector_of(hemd_coll_word_of(args, run, 0, i), 0));
-        for (uint32_t r = 1; r < (uint32_t)args->window.size; r++)
-            sum = hemd_coll_more(args->code, sum,
-                                 hemd_vector_of(hemd_coll_word_of(args, run, r, i), 0));
+        hemd_coll_sum sum;
+        sum.low = sum.high = hemd_vector_of(0, 0);
+        for (uint32_t first = 0; first < size; first += HEMD_COLL_DEEP) {
+            uint64_t words[HEMD_COLL_DEEP];
+            hemd_coll_take_word(args, run, first, i, words);
+            HEMD_UNROLL
+            for (uint32_t k = 0; k < HEMD_COLL_DEEP; k++)
+                if (first + k < size)
+                    sum = first + k == 0
+                              ? hemd_coll_open(args->code, hemd_vector_of(words[k], 0))
+                              : hemd_coll_more(args->code, sum, hemd_vector_of(words[k], 0));
+        }
         if (run->status == HEM_OK)
             hemd_coll_put(args->recv, args->recv_bytes, i,
                           hemd_vector_low(hemd_coll_close(args->code, sum)));
     }
 }
 
+/** Word `j` of what all ranks have for this one. */
+HEM_DEV void hemd_coll_take_one(const hemd_coll_args *args, hemd_coll_run *run, uint64_t j) {
+    const uint32_t r = (uint32_t)j / (uint32_t)args->words;
+    const uint64_t i = j - r * args->words;
+    const hemd_coll_post post = hemd_coll_post_of(args, r);
+    const bool own = r == (uint32_t)args->window.rank;
+    if (i >= hemd_coll_words(post.recv_bytes) || (own && post.recv == post.send))
+        return;
+    const hemd_unit *units[HEMD_COLL_DEEP] = {own ? NULL : post.in + run->half + i};
+    uint64_t words[HEMD_COLL_DEEP] = {own ? hemd_coll_get(post.send, post.send_bytes, i) : 0};
+    hemd_coll_take(args, run, units, words);
+    if (run->status == HEM_OK)
+        hemd_coll_put(post.recv, post.recv_bytes, i, words[0]);
+}
+
 HEM_DEV void hemd_coll_take_each(const hemd_coll_args *args, hemd_coll_run *run) {
     const uint64_t count = args->words * (uint64_t)args->window.size;
-    for (uint64_t j = run->first; j < count && run->status == HEM_OK; j += run->step) {
-        const uint32_t r = (uint32_t)j / (uint32_t)args->words;
-        const uint64_t i = j - r * args->words;
-        const hemd_coll_post *post = &args->posts[r];
-        if (i >= hemd_coll_words(post->recv_bytes))
-            continue;
-        if (r == (uint32_t)args->window.rank && post->recv == post->send)
-            continue;
-        const uint64_t word = hemd_coll_word_of(args, run, r, i);
-        if (run->status == HEM_OK)
-            hemd_coll_put(post->recv, post->recv_bytes, i, word);
-    }
+    for (uint64_t j = run->first; j < count && run->status == HEM_OK; j += run->step)
+        hemd_coll_take_one(args, run, j);
+}
+
+HEM_DEV void hemd_coll_exchange(const hemd_coll_args *args, hemd_coll_run *run) {
+    if (args->same != 0)
+        hemd_coll_send_same(args, run);
+    else
+        hemd_coll_send_each(args, run);
+    hem_group_sync(hem_warp());
+    if (args->form == HEMD_COLL_UNITS_REDUCE)
+        hemd_coll_take_sums(args, run);
+    else
+        hemd_coll_take_each(args, run);
 }
 
 HEM_DEV hem_status hemd_coll_in_units(const hemd_coll_args *args, hem_group block) {
     uint64_t *runs = &args->state->runs[hem_block_index()].count;
     hemd_coll_run run;
+    /* Both are loaded at once; threads need not see the same failure. */
+    const uint64_t failed = hemd_load64_relaxed(&args->state->failed);
     run.number = hemd_load64_relaxed(runs) + 1u;
     run.half = run.number % 2u * args->turn;
     run.first = (uint64_t)hem_block_index() * block.size + block.rank;
     run.step = (uint64_t)hem_block_count() * block.size;
-    run.status = HEM_OK;
+    run.status = (hem_status)(-(int32_t)failed);
     run.patience = hemd_patience_begin(args->timeout_ns);
-    if (args->same != 0)
-        hemd_coll_send_same(args, &run);
-    else
-        hemd_coll_send_each(args, &run);
-    hem_group_sync(hem_warp());
-    if (args->form == HEMD_COLL_UNITS_REDUCE)
-        hemd_coll_take_sums(args, &run);
-    else
-        hemd_coll_take_each(args, &run);
+    if (run.status == HEM_OK)
+        hemd_coll_exchange(args, &run);
     hem_status status = hemd_agree_all(block, run.status);
     if (status == HEM_OK && block.rank == 0)
         hemd_store64_relaxed(runs, run.number);
@@ -284,8 +330,6 @@ HEM_DEV hem_status hemd_coll_in_units(const hemd_coll_args *args, hem_group bloc
 
 HEM_DEV void hemd_kernel_coll(const struct hemd_coll_args *args) {
     hem_group block = hem_block();
-    if (hem_group_any(block, block.rank == 0 && hemd_load64_relaxed(&args->state->failed) != 0))
-        return;
     hem_status status = args->form >= HEMD_COLL_UNITS ? hemd_coll_in_units(args, block)
                                                       : hemd_coll_between(args, block);
     if (status != HEM_OK && block.rank == 0)

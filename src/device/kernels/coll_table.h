@@ -10,6 +10,8 @@
 
 /** The most blocks of a kernel: so many barriers and counts of runs there are. */
 #define HEMD_COLL_BLOCKS 32u
+/** Up to so many ranks the unit form has its table in the arguments, and need not load it first. */
+#define HEMD_COLL_FEW 8u
 
 /** Signal ids of the window: a rank that has given up says so to kernels and to CPUs. */
 #define HEMD_COLL_GONE 0u
@@ -100,12 +102,13 @@ typedef struct hemd_coll_args {
     uint64_t head;    /**< bytes before the first vector */
     uint64_t vectors; /**< of 16 bytes; all sources and destinations are aligned there */
     /* Units. */
-    const hemd_coll_post *posts; /**< one per rank */
+    const hemd_coll_post *posts; /**< one per rank, if they are more than a few */
     uint64_t words;              /**< the most of a pair, at least 1 */
     uint64_t turn;               /**< units of one half, of all ranks */
     uint64_t same;               /**< everybody is sent the same */
     unsigned char *recv;         /**< of a reduction */
     uint64_t recv_bytes;
+    hemd_coll_post few[HEMD_COLL_FEW];
 } hemd_coll_args;
 
 #endif

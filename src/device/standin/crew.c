@@ -115,10 +115,12 @@ hem_status hemi_standin_crew_run(hemi_standin_crew *crew, const hemi_standin_gri
     pthread_cond_broadcast(&crew->start);
     pthread_mutex_unlock(&crew->lock);
     /* The first warp is the stream's own thread. */
+    hemi_standin_grid_begin();
     run_warp(grid, blocks, 0);
     pthread_mutex_lock(&crew->lock);
     while (crew->busy != 0)
         pthread_cond_wait(&crew->done, &crew->lock);
+    hemi_standin_grid_end();
     crew->grid = NULL;
     pthread_mutex_unlock(&crew->lock);
     free(blocks);

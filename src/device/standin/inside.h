@@ -59,9 +59,20 @@ void hemi_standin_crew_init(hemi_standin_crew *crew);
 hem_status hemi_standin_crew_run(hemi_standin_crew *crew, const hemi_standin_grid *grid);
 void hemi_standin_crew_end(hemi_standin_crew *crew);
 
+/* Who runs, and who waits for that: busy.c */
+void hemi_standin_grid_begin(void);
+void hemi_standin_grid_end(void);
+/** Before a call that uses the device. */
+void hemi_standin_pass(void);
+/** What hemi_standin_unpin_waits says. */
+void hemi_standin_await_grids(void);
+
 /** The calling thread runs warps from now on, until it leaves: delays.c may stop it. */
 void hemi_standin_warp_enter(void);
 void hemi_standin_warp_leave(void);
+
+/** As hemi_standin_copy, for what was let in already. memory.c */
+void hemi_standin_move(void *to, const void *from, size_t bytes);
 
 /* Items: what lies on a stream or in a graph. items.c */
 

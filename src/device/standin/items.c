@@ -60,7 +60,7 @@ static hem_status copy_run(hemi_standin_item *item, hemi_standin_crew *crew) {
     (void)crew;
     copy_item *mine = (copy_item *)item;
     for (uint32_t i = 0; i < mine->count; i++)
-        hemi_standin_copy(mine->pieces[i].to, mine->pieces[i].from, mine->pieces[i].bytes);
+        hemi_standin_move(mine->pieces[i].to, mine->pieces[i].from, mine->pieces[i].bytes);
     return HEM_OK;
 }
 

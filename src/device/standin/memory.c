@@ -248,6 +248,7 @@ static void op_unmap_host(void *context, void *host, uint64_t bytes) {
     (void)context;
     (void)host;
     (void)bytes;
+    hemi_standin_await_grids();
     pins_add(SIZE_MAX);
 }
 
@@ -291,13 +292,18 @@ HEM_API void hemi_standin_free(void *address) {
 }
 
 /* A signal that a CPU gives a kernel is such a copy: words that others look at meanwhile. */
-HEM_API void hemi_standin_copy(void *to, const void *from, size_t bytes) {
+void hemi_standin_move(void *to, const void *from, size_t bytes) {
     if (bytes > 64 || (bytes | (uintptr_t)to | (uintptr_t)from) % 8 != 0) {
         memcpy(to, from, bytes);
         return;
     }
     for (size_t i = 0; i < bytes / 8; i++)
         hemi_store64_release((uint64_t *)to + i, hemi_load64_acquire((const uint64_t *)from + i));
+}
+
+HEM_API void hemi_standin_copy(void *to, const void *from, size_t bytes) {
+    hemi_standin_pass();
+    hemi_standin_move(to, from, bytes);
 }
 
 HEM_API size_t hemi_standin_held(void) {

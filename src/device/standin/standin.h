@@ -37,6 +37,10 @@ HEM_API void hemi_standin_copy(void *to, const void *from, size_t bytes);
 /** Allocations, mapped memory of peers and mapped host memory that this process has. */
 HEM_API size_t hemi_standin_held(void);
 
+/** Whether unpinning host memory waits until no kernel of the process runs, with everybody else kept
+ *  off the device meanwhile, as on a GPU. Not at first. */
+HEM_API void hemi_standin_unpin_waits(bool on);
+
 /** A stream; NULL stands for the default stream. @return HEM_OK, HEM_ERR_MEMORY, HEM_ERR_SYSTEM. */
 HEM_API hem_status hemi_standin_stream_create(hemi_standin_stream **stream_p);
 /** Does not wait: what is on the stream is still done. */

@@ -130,6 +130,7 @@ hem_status hemi_standin_stream_put(const void *context, void *handle, hemi_stand
         hemi_standin_item_free(item);
         return hemi_standin_fail(context, HEM_ERR_MEMORY, "no memory for work on a stream");
     }
+    hemi_standin_pass();
     pthread_mutex_lock(&stream->lock);
     if (stream->capture != NULL) {
         stream->loose = stream->capture->origin != stream;
