@@ -50,7 +50,8 @@ static void run_rounds(const struct program *p, const allgather_args *args, int6
 
 static void run(struct program *p) {
     const size_t all = (size_t)p->ranks * COUNT * sizeof(int64_t);
-    int64_t *numbers = (int64_t *)malloc(COUNT * sizeof *numbers), *out = (int64_t *)malloc(all);
+    int64_t *numbers = (int64_t *)host_memory(p, COUNT * sizeof *numbers),
+            *out = (int64_t *)host_memory(p, all);
     int64_t *mine = (int64_t *)device_memory(p, COUNT * sizeof *mine);
     allgather_args args;
 
@@ -68,8 +69,6 @@ static void run(struct program *p) {
     if (p->rank == 0)
         printf("all-gather     %d ranks, %d launches of %d numbers each: all as they should be\n",
                p->ranks, ROUNDS, COUNT);
-    free(numbers);
-    free(out);
 }
 
 int main(int argc, char **argv) {

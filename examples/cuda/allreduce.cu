@@ -61,7 +61,7 @@ static void run_rounds(const struct program *p, const allreduce_args *args, cuda
 
 static void run(struct program *p) {
     const size_t all = COUNT * sizeof(double);
-    double *numbers = (double *)malloc(all), *out = (double *)malloc(all);
+    double *numbers = (double *)host_memory(p, all), *out = (double *)host_memory(p, all);
     double *mine = (double *)device_memory(p, all);
     allreduce_args args;
 
@@ -83,8 +83,6 @@ static void run(struct program *p) {
     if (p->rank == 0)
         printf("all-reduce     %d ranks, %d launches of %d numbers each: all as they should be\n",
                p->ranks, ROUNDS, COUNT);
-    free(numbers);
-    free(out);
 }
 
 int main(int argc, char **argv) {

@@ -24,6 +24,7 @@ struct program {
     hem_dev_window dev;
     cudaStream_t stream;
     uint64_t *failed; /* of the GPU: -status of a kernel that gave up */
+    uint64_t *said;   /* the same, where the host reads it */
     int rank;
     int ranks;
 };
@@ -54,20 +55,29 @@ static void *device_memory(const struct program *p, size_t bytes) {
     return memory;
 }
 
-/* In the order of the stream. Memory of the host that is not pinned has been read on return. */
+/* Of the host, for copies, and given back when the program ends. It is pinned: a copy to or from other
+ * memory keeps CUDA busy until the kernels before it are done, and these may wait for a rank of the
+ * same process that is about to launch its own. */
+static void *host_memory(const struct program *p, size_t bytes) {
+    void *memory = NULL;
+    check(p, cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+/* In the order of the stream; the host may not touch its memory before finish. */
 static void copy(const struct program *p, void *to, const void *from, size_t bytes) {
     check(p, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, p->stream));
 }
 
 /* Wait for all that is on the stream, and for what its kernels have to say. */
 static void finish(const struct program *p) {
-    uint64_t failed = 0;
-    copy(p, &failed, p->failed, sizeof failed);
+    copy(p, p->said, p->failed, sizeof *p->said);
     check(p, cudaStreamSynchronize(p->stream));
-    if (failed == 0)
+    if (*p->said == 0)
         return;
     fprintf(stderr, "%s: rank %d: the kernel ended with %s\n", program_name, p->rank,
-            hem_status_name((hem_status)(-(int)failed)));
+            hem_status_name((hem_status)(-(int)*p->said)));
     exit(1);
 }
 
@@ -112,6 +122,7 @@ static int run_rank(hem_world *world, void *arg) {
     check(&p, cudaSetDevice(hem_world_local_rank(world) % gpus));
     check(&p, cudaStreamCreateWithFlags(&p.stream, cudaStreamNonBlocking));
     p.failed = (uint64_t *)device_memory(&p, sizeof *p.failed);
+    p.said = (uint64_t *)host_memory(&p, sizeof *p.said);
     (*(program_fn *)arg)(&p);
     check(&p, hem_world_close(world));
     return 0;

@@ -54,7 +54,8 @@ static void run_rounds(const struct program *p, const reduce_scatter_args *args,
 
 static void run(struct program *p) {
     const size_t all = (size_t)p->ranks * COUNT * sizeof(double);
-    double *numbers = (double *)malloc(all), *out = (double *)malloc(COUNT * sizeof *out);
+    double *numbers = (double *)host_memory(p, all),
+           *out = (double *)host_memory(p, COUNT * sizeof *out);
     double *mine = (double *)device_memory(p, all);
     reduce_scatter_args args;
 
@@ -73,8 +74,6 @@ static void run(struct program *p) {
     if (p->rank == 0)
         printf("reduce-scatter %d ranks, %d launches of %d numbers each: all as they should be\n",
                p->ranks, ROUNDS, COUNT);
-    free(numbers);
-    free(out);
 }
 
 int main(int argc, char **argv) {

@@ -102,7 +102,8 @@ static void run_rounds(struct ring *ring, cudaGraphExec_t steps, int64_t *mine, 
 static void run(struct program *p) {
     struct ring ring = {p, NULL, NULL, NULL};
     const size_t bytes = (size_t)p->ranks * COUNT * sizeof(int64_t);
-    int64_t *mine = (int64_t *)malloc(COUNT * sizeof *mine), *out = (int64_t *)malloc(bytes);
+    int64_t *mine = (int64_t *)host_memory(p, COUNT * sizeof *mine),
+            *out = (int64_t *)host_memory(p, bytes);
 
     ring.all = (int64_t *)device_memory(p, bytes);
     make_pipe(&ring);
@@ -117,8 +118,6 @@ static void run(struct program *p) {
     if (p->rank == 0)
         printf("ring all-gather  %d ranks, %d replays of %d numbers each: all as they should be\n",
                p->ranks, ROUNDS, COUNT);
-    free(mine);
-    free(out);
 }
 
 int main(int argc, char **argv) {

@@ -210,7 +210,7 @@ static void run(struct program *p) {
     make_pattern(&s);
     make_exchange(&s);
     uint32_t *whole = (uint32_t *)malloc(2 * all * sizeof *whole);
-    uint32_t *box = (uint32_t *)malloc(2 * s.cells * sizeof *box);
+    uint32_t *box = (uint32_t *)host_memory(p, 2 * s.cells * sizeof *box);
     for (int64_t x = 0; x < EXTENT; x++)
         for (int64_t y = 0; y < EXTENT; y++)
             for (int64_t z = 0; z < EXTENT; z++)
@@ -228,7 +228,6 @@ static void run(struct program *p) {
     check(p, hem_pattern_destroy(s.pattern));
     check(p, hem_stream_destroy(s.side_handle));
     free(whole);
-    free(box);
     if (p->rank == 0)
         printf("stencil: %d ranks, %d steps of %d x %d x %d cells, all as computed by one\n",
                p->ranks, 2 * (REPLAYS + 1), EXTENT, EXTENT, EXTENT);
