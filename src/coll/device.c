@@ -7,6 +7,7 @@
  */
 #include "coll/device.h"
 #include "core/stream.h"
+#include "device/kernels/copy.h"
 #include "window/device.h"
 
 #include <hem/cuda.h>
@@ -42,11 +43,28 @@ static hem_status status_of(const hemi_coll_device *d) {
     return status;
 }
 
+/* How many blocks copy, and from how many bytes on there is one more. */
+#define COPY_BLOCKS 16
+#define COPY_BYTES  16384u
+
 static hem_status copy(const hemi_coll_device *d, void *stream, const hemi_coll_copies *c) {
-    if (c->count == 0)
-        return HEM_OK;
-    return d->device->module->stream->copy(d->device->context, stream, c->count, c->to, c->from,
-                                           c->bytes);
+    hem_status status = HEM_OK;
+    for (uint32_t i = 0; i < c->count && status == HEM_OK; i += HEMD_COPY_PIECES) {
+        hemd_copy_args args = {.count = 0};
+        uint64_t most = 0;
+        for (uint32_t j = i; j < c->count && j < i + HEMD_COPY_PIECES; j++) {
+            args.pieces[args.count++] = (hemd_copy_piece){c->to[j], c->from[j], c->bytes[j]};
+            most = c->bytes[j] > most ? c->bytes[j] : most;
+        }
+        uint64_t blocks = most / COPY_BYTES + 1;
+        hemi_launch it = {.kernel = HEMI_KERNEL_COPY,
+                          .blocks = blocks < COPY_BLOCKS ? (uint32_t)blocks : COPY_BLOCKS,
+                          .threads = d->threads,
+                          .args = &args,
+                          .bytes = sizeof args};
+        status = d->device->module->stream->launch(d->device->context, stream, &it);
+    }
+    return status;
 }
 
 /* One run: nothing here waits, allocates or locks. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Up to so many bytes to all ranks together go in units. */
-#define UNIT_BYTES 65536u
+#define UNIT_BYTES 262144u
 /* Threads of a block. Where host threads stand in for warps there are not so many. */
 #define THREADS       512u
 #define THREADS_FEW   64u

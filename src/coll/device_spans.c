@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* A block is worth so many bytes that a rank writes or reads. */
-#define BLOCK_BYTES 32768u
+#define BLOCK_BYTES 8192u
 
 static hem_status no_memory(void) {
     return hemi_fail(HEM_ERR_MEMORY, "no memory for a collective on a device");

@@ -103,6 +103,7 @@ enum hemi_kernel {
     HEMI_KERNEL_HALO_START,   /**< kernels/halo.h */
     HEMI_KERNEL_HALO_FINISH,
     HEMI_KERNEL_COLL, /**< kernels/coll.h */
+    HEMI_KERNEL_COPY, /**< kernels/copy.h */
     HEMI_KERNELS
 };
 

@@ -98,5 +98,6 @@ hem_status hemi_device_write_tables(hem_window *window) {
     d->dev.size = (int32_t)window->size;
     d->dev.peers = (const hemd_peer *)(const void *)(control + d->layout.peers);
     d->dev.home = (const hemd_home *)(const void *)(control + d->layout.home);
+    d->dev.device_signals = window->device_signals;
     return status;
 }

@@ -67,6 +67,8 @@ HEM_DEV hem_dev_window proto_window(const proto_args *args, int rank) {
     w.size = args->size;
     w.peers = args->ranks[rank].peers;
     w.home = &args->ranks[rank].home;
+    w.device_signals = PROTO_DEVICE_SIGNALS;
+    w.spare = 0;
     return w;
 }
 

@@ -317,6 +317,8 @@ static void check_refused(void) {
     proto_open(&p, 3);
     proto_rank *shadow = proto_shadow(&p);
     shadow[0].peers[2].route = HEMD_ROUTE_NONE;
+    shadow[0].peers[2].out = NULL;
+    shadow[0].peers[2].out_host = NULL;
     shadow[0].peers[2].in = NULL;
     proto_send(&p, shadow);
     free(shadow);

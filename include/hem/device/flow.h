@@ -62,15 +62,14 @@ HEM_DEV_SLOW void hemd_pipe_fail(const hem_dev_pipe *pipe, const hemd_way *way, 
         return;
     hem_dev_window w = pipe->window;
     uint32_t id = w.home->signals - 1;
-    bool near;
-    hemd_store64_relaxed(hemd_out(w, &w.peers[w.rank], id, &near), code);
+    hemd_store64_relaxed(hemd_out(w, &w.peers[w.rank], id), code);
     if (status == HEM_ERR_REVOKED || status == HEM_ERR_CLOSED)
         return; /* everybody is told that */
     for (int rank = 0; rank < w.size; rank++) {
         if (rank == w.rank || pipe->ways[rank].out == NULL)
             continue;
         hemd_store64_relaxed((uint64_t *)(void *)pipe->ways[rank].out, code);
-        hemd_store64_relaxed(hemd_out(w, &w.peers[rank], id, &near), code);
+        hemd_store64_relaxed(hemd_out(w, &w.peers[rank], id), code);
     }
 }
 

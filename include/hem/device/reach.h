@@ -113,18 +113,18 @@ HEM_DEV bool hemd_counter_exists(hem_dev_window w, uint32_t counter) {
 #endif
 }
 
-/** Whether this rank's signal `id` at `peer` can be changed. */
+/** Whether signal `id` of `peer` exists; if kernels here reach it, hemd_out tells. */
 HEM_DEV hem_status hemd_check_signal(hem_dev_window w, int peer, uint32_t id, int op) {
     if (!hemd_peer_exists(w, peer) || !hemd_signal_exists(w, id))
         return HEM_ERR_RANGE;
-    return hemd_reached(&w.peers[peer]) ? hemd_check_op(op) : HEM_ERR_UNSUPPORTED;
+    return hemd_check_op(op);
 }
 
 /** Whether a kernel can look at signal `id`; CPUs wait for the higher ones. */
 HEM_DEV hem_status hemd_check_look(hem_dev_window w, uint32_t id) {
     if (!hemd_signal_exists(w, id))
         return HEM_ERR_RANGE;
-    return id < HEMD_FIXED32(w.home->device_signals) ? HEM_OK : HEM_ERR_UNSUPPORTED;
+    return id < w.device_signals ? HEM_OK : HEM_ERR_UNSUPPORTED;
 }
 
 HEM_DEV hem_status hemd_check_want(hem_compare compare, int64_t timeout_ns) {
@@ -145,14 +145,18 @@ HEM_DEV unsigned char *hemd_data(const hemd_peer *peer, uint64_t offset) {
 }
 
 /**
- * Where this rank's kernels signal `id` at a peer. `near_p`: whether who waits for it there sees
- * what is in the L2 cache of this GPU. A CPU does not.
+ * Where this rank's kernels signal `id` at a peer, or NULL if they do not reach it. One load: what a
+ * signal takes besides its store is seen in every round trip.
  */
-HEM_DEV uint64_t *hemd_out(hem_dev_window w, const hemd_peer *peer, uint32_t id, bool *near_p) {
-    uint32_t kernels = HEMD_FIXED32(w.home->device_signals);
-    *near_p = id < kernels && hemd_near(peer);
-    return id < kernels ? &HEMD_FIXED64(hemd_slot *, peer->out)[id].kernel
-                        : &HEMD_FIXED64(hemd_slot *, peer->out_host)[id - kernels].kernel;
+HEM_DEV uint64_t *hemd_out(hem_dev_window w, const hemd_peer *peer, uint32_t id) {
+    bool kernels = id < w.device_signals;
+    hemd_slot *row = HEMD_FIXED64(hemd_slot *, *(kernels ? &peer->out : &peer->out_host));
+    return row == NULL ? NULL : &row[kernels ? id : id - w.device_signals].kernel;
+}
+
+/** Whether who waits for `id` at a peer sees what is in the L2 cache of this GPU. A CPU does not. */
+HEM_DEV bool hemd_out_near(hem_dev_window w, const hemd_peer *peer, uint32_t id) {
+    return id < w.device_signals && hemd_near(peer);
 }
 
 HEM_DEV const hemd_slot *hemd_in(const hemd_peer *peer, uint32_t id) {

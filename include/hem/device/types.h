@@ -81,6 +81,8 @@ typedef struct hem_dev_window {
     int32_t size;
     const hemd_peer *peers; /**< one per rank */
     const hemd_home *home;
+    uint32_t device_signals; /**< as in `home`; here since each signal needs it */
+    uint32_t spare;
 } hem_dev_window;
 
 /** A pipe, to be passed to kernels by value. Filled in by hem_pipe_device. */

@@ -163,17 +163,16 @@ HEM_DEV hem_status hem_dev_signal(hem_dev_window w, hem_group g, int peer, uint3
     hem_status status = hemd_check_signal(w, peer, id, op);
     if (status != HEM_OK)
         return status;
+    uint64_t *word = hemd_out(w, &w.peers[peer], id);
+    if (word == NULL)
+        return HEM_ERR_UNSUPPORTED;
     bool weak = (op & HEM_SIGNAL_WEAK) != 0;
     if (!weak)
         hem_group_sync(g);
-    if (g.rank == 0) {
-        bool near;
-        uint64_t *word = hemd_out(w, &w.peers[peer], id, &near);
-        if (weak)
-            hemd_change(word, op, value);
-        else
-            hemd_change_release(word, op, value, near);
-    }
+    if (g.rank == 0 && weak)
+        hemd_change(word, op, value);
+    else if (g.rank == 0)
+        hemd_change_release(word, op, value, hemd_out_near(w, &w.peers[peer], id));
     return HEM_OK;
 }
 
@@ -208,14 +207,13 @@ HEM_DEV hem_status hem_dev_signal_all(hem_dev_window w, hem_group g, uint32_t id
     if (!weak && !one)
         hemd_fence(false);
     for (uint32_t rank = g.rank; rank < (uint32_t)w.size; rank += g.size) {
-        bool near;
-        uint64_t *word = hemd_out(w, &w.peers[rank], id, &near);
+        uint64_t *word = hemd_out(w, &w.peers[rank], id);
         if ((int)rank == w.rank)
             continue;
         if (weak || !one)
             hemd_change(word, op, value);
         else
-            hemd_change_release(word, op, value, near);
+            hemd_change_release(word, op, value, hemd_out_near(w, &w.peers[rank], id));
     }
     return HEM_OK;
 }
@@ -235,8 +233,8 @@ HEM_DEV hem_status hem_dev_put_signal_op(hem_dev_window w, hem_group g, int peer
         status = hemd_check_signal(w, peer, id, op);
     if (status != HEM_OK)
         return status;
-    bool near;
-    uint64_t *word = hemd_out(w, &w.peers[peer], id, &near);
+    uint64_t *word = hemd_out(w, &w.peers[peer], id);
+    bool near = hemd_out_near(w, &w.peers[peer], id);
     hemd_copy(g, hemd_data(&w.peers[peer], offset), src, n);
     hem_group_sync(g);
     if (g.rank == 0)

@@ -8,6 +8,7 @@ static const hemi_cuda_kernel *const kernels[HEMI_KERNELS] = {
     [HEMI_KERNEL_HALO_START] = &hemi_cuda_halo_start,
     [HEMI_KERNEL_HALO_FINISH] = &hemi_cuda_halo_finish,
     [HEMI_KERNEL_COLL] = &hemi_cuda_coll,
+    [HEMI_KERNEL_COPY] = &hemi_cuda_copies,
 };
 
 const hemi_cuda_kernel *hemi_cuda_kernel_of(enum hemi_kernel kernel) {

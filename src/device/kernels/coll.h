@@ -65,10 +65,9 @@ HEM_DEV_SLOW void hemd_coll_give_up(const hemd_coll_args *args, hem_status statu
     if (hemd_compare_swap64(&args->state->failed, 0, code) != 0)
         return;
     for (int r = 0; r < w.size; r++) {
-        bool near;
         if (r != w.rank)
-            hemd_store64_relaxed(hemd_out(w, &w.peers[r], HEMD_COLL_GONE, &near), code);
-        hemd_store64_relaxed(hemd_out(w, &w.peers[r], HEMD_COLL_SAID, &near), code);
+            hemd_store64_relaxed(hemd_out(w, &w.peers[r], HEMD_COLL_GONE), code);
+        hemd_store64_relaxed(hemd_out(w, &w.peers[r], HEMD_COLL_SAID), code);
     }
 }
 

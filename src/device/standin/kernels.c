@@ -3,18 +3,10 @@
 
 #include <hem/device/types.h>
 
-#if __has_include("device/kernels/sendrecv.h")
-#include "device/kernels/sendrecv.h"
-#define HAS_SENDRECV 1
-#endif
-#if __has_include("device/kernels/halo.h")
-#include "device/kernels/halo.h"
-#define HAS_HALO 1
-#endif
-#if __has_include("device/kernels/coll.h")
 #include "device/kernels/coll.h"
-#define HAS_COLL 1
-#endif
+#include "device/kernels/copy.h"
+#include "device/kernels/halo.h"
+#include "device/kernels/sendrecv.h"
 
 /* A kernel whose arguments are known by a pointer to anything. */
 #define KERNEL(name, type)                                                                         \
@@ -22,16 +14,11 @@
         hemd_kernel_##name((const struct type *)args);                                             \
     }
 
-#ifdef HAS_SENDRECV
 KERNEL(sendrecv, hemd_sendrecv_args)
-#endif
-#ifdef HAS_HALO
 KERNEL(halo_start, hemd_halo_args)
 KERNEL(halo_finish, hemd_halo_args)
-#endif
-#ifdef HAS_COLL
 KERNEL(coll, hemd_coll_args)
-#endif
+KERNEL(copy, hemd_copy_args)
 
 typedef struct entry {
     const char *name;
@@ -40,16 +27,11 @@ typedef struct entry {
 } entry;
 
 static const entry table[HEMI_KERNELS] = {
-#ifdef HAS_SENDRECV
     [HEMI_KERNEL_SENDRECV] = {"sendrecv", run_sendrecv, sizeof(struct hemd_sendrecv_args)},
-#endif
-#ifdef HAS_HALO
     [HEMI_KERNEL_HALO_START] = {"halo_start", run_halo_start, sizeof(struct hemd_halo_args)},
     [HEMI_KERNEL_HALO_FINISH] = {"halo_finish", run_halo_finish, sizeof(struct hemd_halo_args)},
-#endif
-#ifdef HAS_COLL
     [HEMI_KERNEL_COLL] = {"coll", run_coll, sizeof(struct hemd_coll_args)},
-#endif
+    [HEMI_KERNEL_COPY] = {"copy", run_copy, sizeof(struct hemd_copy_args)},
 };
 
 hemi_standin_kernel hemi_standin_kernel_of(const void *context, enum hemi_kernel kernel,
