@@ -52,12 +52,11 @@ function(hem_add_cuda_program target folder sources)
     add_dependencies(${target} hem_cuda)
 endfunction()
 
-# One CTest test on a GPU: hem_add_gpu_test(NAME timeout "labels" COMMAND ...). More streams than the
-# driver has queues by default would make kernels of different ranks wait for each other.
+# One CTest test on a GPU: hem_add_gpu_test(NAME timeout "labels" COMMAND ...).
 function(hem_add_gpu_test name timeout labels)
     hem_add_test(${name} ${timeout} "gpu;${labels}" ${ARGN})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
-        HEM_DEVICE_MODULE=$<TARGET_FILE:hem_cuda> CUDA_DEVICE_MAX_CONNECTIONS=32)
+        HEM_DEVICE_MODULE=$<TARGET_FILE:hem_cuda>)
     set_property(TEST ${name} PROPERTY RESOURCE_LOCK gpu)
 endfunction()
 

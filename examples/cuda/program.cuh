@@ -132,8 +132,9 @@ static int run_program(const char *name, int argc, char **argv, program_fn fn) {
     struct program nobody = {};
     nobody.rank = -1;
     program_name = name;
-    /* Every rank's stream needs a way to the GPU of its own. */
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    /* Every stream of a process needs a way to the GPU of its own. Under MPS, processes have fewer. */
+    if (getenv("HEM_RANK") == NULL)
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     if (argc > 1) {
         check(&nobody, hem_world_threads(atoi(argv[1]), run_rank, &fn, NULL));
         return 0;

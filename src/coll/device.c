@@ -108,6 +108,9 @@ static void trouble(hemi_task *task, uint64_t now) {
 static void start(struct hem_op *op) {
     hemi_coll_device *d = of_op(op);
     hem_status status = status_of(d);
+    /* Made on first use: who only starts it on streams of his own does without. */
+    if (status == HEM_OK && d->stream == NULL)
+        status = d->device->module->stream->make(d->device->context, &d->stream);
     if (status == HEM_OK)
         status = launch(d, d->stream);
     if (status != HEM_OK) {
@@ -254,8 +257,6 @@ static hem_status make(hemi_coll_device *d, hem_world *world, const hem_coll *co
     d->task.advance = advance;
     d->task.trouble = trouble;
     hem_status status = hemi_coll_device_prepare(d, coll);
-    if (status == HEM_OK)
-        status = d->device->module->stream->make(d->device->context, &d->stream);
     return hemi_coll_device_connect(d, status, status == HEM_OK ? fingerprint(&d->job) : 0);
 }
 

@@ -15,10 +15,12 @@ static void check_cuda(int line, const char *what, cudaError_t error) {
 
 /* Loading code waits for the kernels that run. A test's kernel may be launched for the first time while
  * another one waits for it, so that all are loaded before any runs. And streams that share one of the
- * queues of the GPU wait for each other: with ranks as threads there must be a queue for each. */
+ * queues of the GPU wait for each other: with ranks as threads there must be a queue for each.
+ * Processes have queues of their own, and under MPS there are not as many for each of them. */
 __attribute__((constructor)) static void keep_apart(void) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    if (getenv("HEM_RANK") == NULL)
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 /* Ranks are dealt over the GPUs that there are. Without one the test is skipped, on all ranks. */
@@ -41,8 +43,15 @@ bool device_stands_in(void) {
 void device_unpin_waits(void) {
 }
 
+/* Streams are kept for the next that wants one: a GPU has few queues, which new streams take by turns,
+ * and one that shares a queue with another rank's waits for it. */
+static thread_local cudaStream_t idle_streams[8];
+static thread_local int idle_count;
+
 device_stream device_stream_create(void) {
     cudaStream_t stream;
+    if (idle_count > 0)
+        return idle_streams[--idle_count];
     CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     return stream;
 }
@@ -65,7 +74,10 @@ void device_stream_sync(device_stream stream) {
 }
 
 void device_stream_destroy(device_stream stream) {
-    CHECK_CUDA(cudaStreamDestroy((cudaStream_t)stream));
+    if (idle_count < 8 && cudaStreamQuery((cudaStream_t)stream) == cudaSuccess)
+        idle_streams[idle_count++] = (cudaStream_t)stream;
+    else
+        CHECK_CUDA(cudaStreamDestroy((cudaStream_t)stream));
 }
 
 void device_stream_order(device_stream before, device_stream after) {

@@ -28,7 +28,7 @@ for pattern in 'compiler +(gcc|clang) [0-9]' 'assertions +(on|off)' 'cores +[1-9
 done
 # Every variable that the library reads is explained.
 for name in $(grep -rhoE '"HEM_[A-Z_]+"' "$HEM_SOURCE/src" --include='*.c' --exclude='*_test.c' | tr -d '"' | sort -u); do
-    case $name in HEM_ERR_* | HEM_OK) continue ;; esac
+    case $name in HEM_ERR_* | HEM_OK | HEM_MEMORY_*) continue ;; esac
     out_says "^ +$name +" "info"
 done
 HEM_SPIN=123 hem info

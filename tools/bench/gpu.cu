@@ -250,7 +250,8 @@ static void prepare(void) {
     int devices = 0;
 
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    if (getenv("HEM_RANK") == NULL)
+        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     signal(SIGALRM, on_alarm);
     snprintf(watched, sizeof(watched), "set-up");
     alarm(GPU_LIMIT_S);

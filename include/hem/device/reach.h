@@ -154,6 +154,11 @@ HEM_DEV uint64_t *hemd_out(hem_dev_window w, const hemd_peer *peer, uint32_t id)
     return row == NULL ? NULL : &row[kernels ? id : id - w.device_signals].kernel;
 }
 
+/** Whether CPUs wait for `id`. */
+HEM_DEV bool hemd_out_host(hem_dev_window w, uint32_t id) {
+    return id >= w.device_signals;
+}
+
 /** Whether who waits for `id` at a peer sees what is in the L2 cache of this GPU. A CPU does not. */
 HEM_DEV bool hemd_out_near(hem_dev_window w, const hemd_peer *peer, uint32_t id) {
     return id < w.device_signals && hemd_near(peer);
@@ -163,20 +168,26 @@ HEM_DEV const hemd_slot *hemd_in(const hemd_peer *peer, uint32_t id) {
     return HEMD_FIXED64(const hemd_slot *, peer->in) + id;
 }
 
-/** Change a slot that this rank's kernels own. */
-HEM_DEV void hemd_change(uint64_t *word, int op, uint64_t value) {
+/** Change a slot that this rank's kernels own; `host`: it is in host memory. */
+HEM_DEV void hemd_change(uint64_t *word, int op, uint64_t value, bool host) {
     if ((op & HEM_SIGNAL_SET) != 0)
         hemd_store64_relaxed(word, value);
+    else if (host)
+        hemd_add64_host(word, value);
     else
         hemd_add64_relaxed(word, value);
 }
 
 /** The same after everything before. */
-HEM_DEV void hemd_change_release(uint64_t *word, int op, uint64_t value, bool near) {
-    if ((op & HEM_SIGNAL_SET) != 0)
+HEM_DEV void hemd_change_release(uint64_t *word, int op, uint64_t value, bool near, bool host) {
+    if ((op & HEM_SIGNAL_SET) != 0) {
         hemd_store64_release(word, value, near);
-    else
+    } else if (host) {
+        hemd_fence(false);
+        hemd_add64_host(word, value);
+    } else {
         hemd_add64_release(word, value, near);
+    }
 }
 
 #endif

@@ -170,9 +170,10 @@ HEM_DEV hem_status hem_dev_signal(hem_dev_window w, hem_group g, int peer, uint3
     if (!weak)
         hem_group_sync(g);
     if (g.rank == 0 && weak)
-        hemd_change(word, op, value);
+        hemd_change(word, op, value, hemd_out_host(w, id));
     else if (g.rank == 0)
-        hemd_change_release(word, op, value, hemd_out_near(w, &w.peers[peer], id));
+        hemd_change_release(word, op, value, hemd_out_near(w, &w.peers[peer], id),
+                            hemd_out_host(w, id));
     return HEM_OK;
 }
 
@@ -211,9 +212,10 @@ HEM_DEV hem_status hem_dev_signal_all(hem_dev_window w, hem_group g, uint32_t id
         if ((int)rank == w.rank)
             continue;
         if (weak || !one)
-            hemd_change(word, op, value);
+            hemd_change(word, op, value, hemd_out_host(w, id));
         else
-            hemd_change_release(word, op, value, hemd_out_near(w, &w.peers[rank], id));
+            hemd_change_release(word, op, value, hemd_out_near(w, &w.peers[rank], id),
+                                hemd_out_host(w, id));
     }
     return HEM_OK;
 }
@@ -238,7 +240,7 @@ HEM_DEV hem_status hem_dev_put_signal_op(hem_dev_window w, hem_group g, int peer
     hemd_copy(g, hemd_data(&w.peers[peer], offset), src, n);
     hem_group_sync(g);
     if (g.rank == 0)
-        hemd_change_release(word, op, value, near);
+        hemd_change_release(word, op, value, near, hemd_out_host(w, id));
     return HEM_OK;
 }
 

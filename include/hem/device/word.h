@@ -51,6 +51,11 @@ HEM_DEV void hemd_add64_relaxed(uint64_t *word, uint64_t value) {
     asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
 }
 
+/** Add to host memory. All who add to such a word are on this GPU, and a GPU promises no more there. */
+HEM_DEV void hemd_add64_host(uint64_t *word, uint64_t value) {
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+}
+
 /** Add and get what was there; acquires and releases. */
 HEM_DEV uint64_t hemd_fetch_add64(uint64_t *word, uint64_t value) {
     uint64_t old;
@@ -147,6 +152,10 @@ HEM_DEV void hemd_store64_relaxed(uint64_t *word, uint64_t value) {
 
 HEM_DEV void hemd_add64_relaxed(uint64_t *word, uint64_t value) {
     __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+}
+
+HEM_DEV void hemd_add64_host(uint64_t *word, uint64_t value) {
+    hemd_add64_relaxed(word, value);
 }
 
 HEM_DEV uint64_t hemd_fetch_add64(uint64_t *word, uint64_t value) {

@@ -50,11 +50,17 @@ bool hemi_cuda_attribute(const hemi_cuda *cuda, CUpointer_attribute attribute, c
 }
 
 hemi_cuda_place hemi_cuda_place_of(const hemi_cuda *cuda, const void *address) {
-    CUmemorytype type;
+    /* Asked for several at once, the driver does not take memory that it does not know for an error. */
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                        CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    unsigned type = 0;
     int managed = 0;
-    if (!hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address, &type))
+    void *values[] = {&type, &managed};
+    if (address == NULL ||
+        cuda->driver.PointerGetAttributes(2, attributes, values, (CUdeviceptr)(uintptr_t)address) !=
+            CUDA_SUCCESS)
         return HEMI_CUDA_HOST;
-    if (hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_IS_MANAGED, address, &managed) && managed)
+    if (managed)
         return HEMI_CUDA_MANAGED;
     return type == CU_MEMORYTYPE_DEVICE ? HEMI_CUDA_DEVICE : HEMI_CUDA_HOST;
 }

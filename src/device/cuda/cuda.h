@@ -27,6 +27,7 @@
 #endif
 
 #define HEMI_CUDA_EVENTS  32
+#define HEMI_CUDA_IDLE    16
 #define HEMI_CUDA_DEVICES 32
 /** What allocations are aligned to. */
 #define HEMI_CUDA_ALIGN (UINT64_C(2) << 20)
@@ -50,6 +51,10 @@ typedef struct hemi_cuda {
     struct hemi_cuda_shelf *shelf; /**< memory that is kept: keep.c */
     cudaEvent_t events[HEMI_CUDA_EVENTS];
     uint32_t event_taken[HEMI_CUDA_EVENTS]; /**< atomic */
+    /** Streams that nobody needs at the moment, under `copies`. A new one might share a queue of the
+     *  GPU with another rank's, and so wait for it: the fewer are ever made, the better. */
+    cudaStream_t idle[HEMI_CUDA_IDLE];
+    uint32_t idle_count;
 } hemi_cuda;
 
 /** What the calling thread had before it came in. */

@@ -26,6 +26,7 @@
     CALL(CtxEnablePeerAccess, 4000)                                                                \
     CALL(ThreadExchangeStreamCaptureMode, 10010)                                                   \
     CALL(PointerGetAttribute, 4000)                                                                \
+    CALL(PointerGetAttributes, 7000)                                                               \
     CALL(MemGetAllocationGranularity, 10020)                                                       \
     CALL(MemCreate, 10020)                                                                         \
     CALL(MemRelease, 10020)                                                                        \

@@ -161,6 +161,8 @@ static void module_close(void *context) {
         for (int i = 0; i < HEMI_CUDA_EVENTS; i++)
             if (cuda->events[i] != NULL)
                 cudaEventDestroy(cuda->events[i]);
+        for (uint32_t i = 0; i < cuda->idle_count; i++)
+            cudaStreamDestroy(cuda->idle[i]);
         if (cuda->stream != NULL)
             cudaStreamDestroy(cuda->stream);
         hemi_cuda_leave(cuda, &turn);

@@ -221,8 +221,13 @@ static hem_status stream_make(void *context, void **stream_p) {
     hem_status status = hemi_cuda_enter(cuda, &turn);
     if (status != HEM_OK)
         return status;
-    status = hemi_cuda_check(cuda, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                             "cudaStreamCreateWithFlags");
+    pthread_mutex_lock(&cuda->copies);
+    if (cuda->idle_count > 0)
+        stream = cuda->idle[--cuda->idle_count];
+    pthread_mutex_unlock(&cuda->copies);
+    if (stream == NULL)
+        status = hemi_cuda_check(cuda, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                                 "cudaStreamCreateWithFlags");
     hemi_cuda_leave(cuda, &turn);
     if (status == HEM_OK)
         *stream_p = stream;
@@ -234,7 +239,15 @@ static void stream_destroy(void *context, void *stream) {
     hemi_cuda_turn turn;
     if (hemi_cuda_enter(cuda, &turn) != HEM_OK)
         return;
-    cudaStreamDestroy(stream);
+    bool kept = false;
+    pthread_mutex_lock(&cuda->copies);
+    if (cuda->idle_count < HEMI_CUDA_IDLE && cudaStreamQuery(stream) == cudaSuccess) {
+        cuda->idle[cuda->idle_count++] = stream;
+        kept = true;
+    }
+    pthread_mutex_unlock(&cuda->copies);
+    if (!kept)
+        cudaStreamDestroy(stream);
     hemi_cuda_leave(cuda, &turn);
 }
 

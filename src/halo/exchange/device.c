@@ -194,8 +194,6 @@ hem_status hemi_halo_device_settle(hem_exchange *x) {
         status = make_words(d);
     if (status == HEM_OK)
         status = hemi_trouble_watch(x->world, &d->trouble, &d->trouble_words);
-    if (status == HEM_OK)
-        status = d->device->module->stream->make(d->device->context, &d->stream);
     if (status != HEM_OK)
         return status;
     find_blocks(x);

@@ -221,6 +221,9 @@ void hemi_halo_device_stop(hem_exchange *x);
 hem_status hemi_halo_device_launch(hemi_halo_device *d, const hemi_halo_plan *plan, bool finishes,
                                    void *stream, bool tells);
 
+/** The stream for runs that the host starts, made on first use. */
+hem_status hemi_halo_device_stream(hemi_halo_device *d);
+
 /** Begin a run that the host starts, and move it on: as a task does. Under the lock. */
 void hemi_halo_device_begin(hem_exchange *x);
 hem_status hemi_halo_device_advance(hem_exchange *x);

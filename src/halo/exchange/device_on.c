@@ -66,5 +66,6 @@ hem_status hemi_halo_device_close_open(hem_exchange *x) {
         d->open = NULL; /* it is in a graph, and runs when that does */
         return HEM_OK;
     }
-    return finish_open(d, d->stream, false);
+    hem_status status = hemi_halo_device_stream(d);
+    return status == HEM_OK ? finish_open(d, d->stream, false) : status;
 }

@@ -93,6 +93,12 @@ static uint64_t now_ns(const hem_exchange *x) {
     return platform->now(platform->ctx);
 }
 
+hem_status hemi_halo_device_stream(hemi_halo_device *d) {
+    if (d->stream != NULL)
+        return HEM_OK;
+    return d->device->module->stream->make(d->device->context, &d->stream);
+}
+
 void hemi_halo_device_begin(hem_exchange *x) {
     hemi_halo_device *d = x->device;
     hem_status status = HEM_OK;
@@ -100,6 +106,8 @@ void hemi_halo_device_begin(hem_exchange *x) {
     d->running = hemi_halo_plan_find(d, &x->how);
     if (d->running == NULL)
         status = hemi_halo_plan_make(x, &x->how, &d->running);
+    if (status == HEM_OK)
+        status = hemi_halo_device_stream(d);
     if (status == HEM_OK)
         status = hemi_halo_device_launch(d, d->running, false, d->stream, true);
     if (status != HEM_OK)
@@ -113,6 +121,8 @@ static hem_status look_at_device(hem_exchange *x, uint64_t now) {
     if (now < d->look_ns)
         return HEM_OK;
     d->look_ns = now + LOOK_NS;
+    if (d->stream == NULL)
+        return HEM_OK;
     hem_status status = d->device->module->stream->query(d->device->context, d->stream);
     if (status == HEM_OK || status == HEM_ERR_TIMEOUT)
         return HEM_OK;
