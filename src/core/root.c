@@ -68,6 +68,7 @@ hem_status hemi_root_attach(hemi_arena *arena, const hemi_platform *platform, ui
     root->refs = 1;
     root->threads = arena->kind == HEMI_KIND_THREADS;
     root->me = hemi_arena_rank(arena, rank);
+    root->mates = &root->alone;
     hem_status status = read_limits(root);
     if (status == HEM_OK)
         status = hemi_heap_open(&root->arena, platform, rank);

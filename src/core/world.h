@@ -30,6 +30,12 @@ enum hemi_copy {
     HEMI_COPY_SINGLE
 };
 
+/** What the ranks that are threads of one arena have in common, in their process. */
+typedef struct hemi_mates {
+    uint32_t devices_lock;
+    struct hemi_device_room *devices; /**< those that are open: device/pinned.c */
+} hemi_mates;
+
 /** What all worlds of one rank that share an arena have in common. */
 typedef struct hemi_root {
     hemi_arena arena;
@@ -58,6 +64,8 @@ typedef struct hemi_root {
     void (*device_abandon)(struct hemi_device_room *room);
     /** With the root. */
     void (*device_free)(struct hemi_device_room *room);
+    hemi_mates *mates; /**< of all ranks if they are threads, and outlives them; else `alone` */
+    hemi_mates alone;
 } hemi_root;
 
 /** Something that lives in a world and must not touch it once it is closed. */

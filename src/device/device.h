@@ -237,7 +237,8 @@ hem_status hemi_device_pin(hemi_root *root, void *host, uint64_t bytes, void **a
 /**
  * The caller may do with it what it likes afterwards. Waits where the device does until no kernel of
  * the process runs, except in a rank that has ended without closing: then it stays pinned until the
- * devices of all ranks of the process are closed, or until somebody pins other memory there.
+ * devices of all ranks of its arena in this process are closed, or until one of them pins other
+ * memory there.
  */
 void hemi_device_unpin(hemi_root *root, void *host, uint64_t bytes);
 

@@ -41,10 +41,6 @@ struct hemi_pin {
     bool field; /* it is the caller's memory, not of the arena */
 };
 
-/* The ranks of this process that have a device. */
-static uint32_t rooms_lock;
-static hemi_device_room *rooms;
-
 static uint64_t round_up(uint64_t bytes, uint64_t to) {
     return (bytes + to - 1) / to * to;
 }
@@ -239,10 +235,10 @@ hem_status hemi_device_pin(hemi_root *root, void *host, uint64_t bytes, void **a
     if (status != HEM_OK)
         return status;
     /* What a dead rank has left pinned may be other pages than those that are here by now. */
-    hemi_lock(root->platform, &rooms_lock);
-    for (hemi_device_room *r = rooms; r != NULL; r = r->next)
+    hemi_lock(root->platform, &root->mates->devices_lock);
+    for (hemi_device_room *r = root->mates->devices; r != NULL; r = r->next)
         unpin_overlaps(r, host, bytes);
-    hemi_unlock(&rooms_lock);
+    hemi_unlock(&root->mates->devices_lock);
     return room->device.module->memory->map_host(room->device.context, host, bytes, address_p);
 }
 
@@ -267,16 +263,16 @@ void hemi_device_unpin(hemi_root *root, void *host, uint64_t bytes) {
 /* Coming and going. */
 
 void hemi_pins_open(hemi_device_room *room) {
-    hemi_lock(room->root->platform, &rooms_lock);
-    room->next = rooms;
-    rooms = room;
-    hemi_unlock(&rooms_lock);
+    hemi_mates *mates = room->root->mates;
+    hemi_lock(room->root->platform, &mates->devices_lock);
+    room->next = mates->devices;
+    mates->devices = room;
+    hemi_unlock(&mates->devices_lock);
 }
 
 static hemi_device_room *find_heir(const hemi_device_room *room) {
-    hemi_device_room *heir = rooms;
-    while (heir != NULL && (heir->root->arena.base != room->root->arena.base ||
-                            heir->device.module != room->device.module))
+    hemi_device_room *heir = room->root->mates->devices;
+    while (heir != NULL && heir->device.module != room->device.module)
         heir = heir->next;
     return heir;
 }
@@ -294,8 +290,9 @@ static void leave_to(hemi_device_room *heir, hemi_device_room *room) {
 }
 
 void hemi_pins_close(hemi_device_room *room) {
-    hemi_lock(room->root->platform, &rooms_lock);
-    hemi_device_room **link = &rooms;
+    hemi_mates *mates = room->root->mates;
+    hemi_lock(room->root->platform, &mates->devices_lock);
+    hemi_device_room **link = &mates->devices;
     while (*link != NULL && *link != room)
         link = &(*link)->next;
     if (*link != NULL)
@@ -303,7 +300,7 @@ void hemi_pins_close(hemi_device_room *room) {
     hemi_device_room *heir = find_heir(room);
     if (heir != NULL)
         leave_to(heir, room);
-    hemi_unlock(&rooms_lock);
+    hemi_unlock(&mates->devices_lock);
     while (room->pins != NULL) {
         hemi_pin *pin = room->pins;
         room->pins = pin->next;

@@ -34,7 +34,7 @@ typedef struct hemi_device_room {
     hemi_watch watch;
     uint32_t pins_lock;
     struct hemi_pin *pins;         /**< under pins_lock: device/pinned.c */
-    struct hemi_device_room *next; /**< of all of this process, in pinned.c */
+    struct hemi_device_room *next; /**< of root->mates, in pinned.c */
 } hemi_device_room;
 
 /**

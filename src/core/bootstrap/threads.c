@@ -29,6 +29,7 @@ struct crew {
     int64_t timeout_ns;
     uint32_t n;
     thread_rank *ranks;
+    hemi_mates mates;
 };
 
 /* Whether the rank closed every world that it had in this arena. */
@@ -49,6 +50,8 @@ static void *rank_thread(void *arg) {
     hemi_root *root = NULL;
     hem_world *world = NULL;
     hem_status status = hemi_root_attach(&arena, c->platform, t->rank, &root);
+    if (root != NULL)
+        root->mates = &c->mates;
     if (status == HEM_OK)
         status = hemi_root_open_world(root, c->timeout_ns, c->timeout_ns, &world);
     if (status != HEM_OK)

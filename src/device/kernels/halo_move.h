@@ -113,18 +113,27 @@ HEM_DEV void hemd_halo_store(unsigned char *at, uint32_t unit, uint32_t width, u
         hemd_halo_store_piece(at + i, width, value >> 8 * i);
 }
 
+/** One unit of any part. Those of 16 bytes do not fit into a word: they are as aligned as they are
+ *  wide, and stay as they are. */
+HEM_DEV void hemd_halo_move_unit(const hemd_halo_part *part, const unsigned char *from,
+                                 unsigned char *to) {
+    if (part->unit == 16) {
+        *(hemd_bytes16 *)(void *)to = *(const hemd_bytes16 *)(const void *)from;
+        return;
+    }
+    uint64_t value = hemd_halo_load(from, part->unit, part->width);
+    value = hemd_halo_changed(value, part->unit, part->change);
+    hemd_halo_store(to, part->unit, part->width, value);
+}
+
 /** Any part: many axes, odd addresses, signs that change, more units than 31 bits count. */
 HEM_DEV_SLOW void hemd_halo_move_any(hem_group group, const hemd_halo_part *part, uint64_t first,
                                      uint64_t end, unsigned char *message) {
-    uint32_t unit = part->unit;
-    uint32_t width = part->width;
     const unsigned char *from = part->from.is_message ? message : part->from.base;
     unsigned char *to = part->to.is_message ? message : part->to.base;
-    for (uint64_t i = first + group.rank; i < end; i += group.size) {
-        uint64_t value = hemd_halo_load(from + hemd_halo_offset(&part->from, i), unit, width);
-        value = hemd_halo_changed(value, unit, part->change);
-        hemd_halo_store(to + hemd_halo_offset(&part->to, i), unit, width, value);
-    }
+    for (uint64_t i = first + group.rank; i < end; i += group.size)
+        hemd_halo_move_unit(part, from + hemd_halo_offset(&part->from, i),
+                            to + hemd_halo_offset(&part->to, i));
 }
 
 /** A tile of a part. `message` is where the message of the tile's lane is. */

@@ -53,8 +53,9 @@ typedef struct hemd_halo_part {
     uint64_t tile;       /**< units of a tile */
     uint64_t message;    /**< where it begins in the message */
     uint32_t unit;       /**< bytes: 1, 2, 4, 8, 16 */
-    uint32_t width;      /**< bytes that are moved at once, less than `unit` if addresses are odd */
-    uint32_t change;     /**< enum hemd_halo_change */
+    uint32_t width;      /**< bytes that are moved at once, less than `unit` if addresses are odd;
+                              `unit` if that is 16 */
+    uint32_t change;     /**< enum hemd_halo_change; of units of 16 bytes HEMD_HALO_AS_IS */
     uint32_t few;        /**< both sides may be walked in registers */
     hemd_halo_side from; /**< what is read */
     hemd_halo_side to;
