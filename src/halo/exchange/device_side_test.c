@@ -1,4 +1,6 @@
-/* Lowering: every unit of a side is where the shape packs it from, and parts that are cut make one. */
+/* Lowering: every unit of a side is where the shape packs it from, parts that are cut make one, and
+ * what kernels move by it is what the shape packs and unpacks. */
+#include "device/kernels/halo_move.h"
 #include "halo/exchange/device.h"
 #include "halo/shape_inside.h"
 
@@ -48,6 +50,49 @@ static void check_units(const rig *r, const hemd_halo_side *side, uint64_t first
     }
 }
 
+/* A part that moves between the field and a message, in tiles. `few`: in registers, if it may. */
+static hemd_halo_part make_part(const rig *r, uint32_t unit, bool unpacks, bool few) {
+    hemd_halo_part part = {.total = r->part.bytes / unit, .tile = 5, .unit = unit, .width = unit};
+    hemi_halo_side_make(&r->part, unit, NULL, unpacks ? &part.to : &part.from);
+    hemi_halo_side_message(part.total, unit, unpacks ? &part.from : &part.to);
+    hemi_halo_part_settle(&part);
+    part.few = part.few != 0 && few;
+    return part;
+}
+
+static void move_part(const hemd_halo_part *part, unsigned char *message) {
+    for (uint64_t first = 0; first < part->total; first += part->tile)
+        hemd_halo_copy(hem_warp(), part, first, message);
+}
+
+/* Out of the field and into it again, by what the kernels call. */
+static void check_moves(const rig *r, uint32_t unit, bool few, const unsigned char *packed) {
+    unsigned char *message = malloc(r->part.bytes);
+    unsigned char *before = malloc(FIELD_BYTES);
+    assert_non_null(message);
+    assert_non_null(before);
+    memcpy(before, r->field, FIELD_BYTES);
+    for (uint64_t i = 0; i < r->part.bytes; i++)
+        message[i] = (unsigned char)~packed[i];
+    hemd_halo_part part = make_part(r, unit, false, few);
+    move_part(&part, message);
+    assert_memory_equal(message, packed, r->part.bytes);
+
+    memset(r->field, 0xa5, FIELD_BYTES);
+    part = make_part(r, unit, true, few);
+    move_part(&part, message);
+    unsigned char *moved = malloc(FIELD_BYTES);
+    assert_non_null(moved);
+    memcpy(moved, r->field, FIELD_BYTES);
+    memset(r->field, 0xa5, FIELD_BYTES);
+    hemi_shape_unpack(r->part.shape, r->part.memory, packed);
+    assert_memory_equal(moved, r->field, FIELD_BYTES);
+    memcpy(r->field, before, FIELD_BYTES);
+    free(moved);
+    free(before);
+    free(message);
+}
+
 static void check_rig(const rig *r) {
     uint32_t grain = hemi_halo_grain(&r->part);
     unsigned char *packed = malloc(r->part.bytes);
@@ -58,6 +103,8 @@ static void check_rig(const rig *r) {
         uint64_t total = r->part.bytes / unit;
         hemi_halo_side_make(&r->part, unit, NULL, &side);
         check_units(r, &side, 0, total, unit, packed);
+        check_moves(r, unit, true, packed);
+        check_moves(r, unit, false, packed);
         uint64_t steps = side.axes[side.axis_count - 1].count;
         for (uint64_t step = 0; step < steps; step += 3) {
             hemd_halo_side cut = side;
@@ -86,6 +133,22 @@ static void boxes_are_walked(void **state) {
         check_rig(&r);
         free_rig(&r);
     }
+}
+
+/* The widest units, with more loops than registers: nothing of such a unit may be left behind. */
+static void wide_units_have_many_axes(void **state) {
+    (void)state;
+    const hemi_shape_spec spec = {
+        .element = 16,
+        .axis_count = 5,
+        .axes = {{2, 8192}, {3, 2048}, {2, 512}, {3, 128}, {2, 32}},
+    };
+    rig r;
+    make_rig(&r, &spec);
+    assert_int_equal(hemi_halo_grain(&r.part), 16);
+    assert_int_equal(make_part(&r, 16, false, true).few, 0);
+    check_rig(&r);
+    free_rig(&r);
 }
 
 static void lists_are_walked(void **state) {
@@ -132,6 +195,7 @@ static void divisions_are_exact(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boxes_are_walked),
+        cmocka_unit_test(wide_units_have_many_axes),
         cmocka_unit_test(lists_are_walked),
         cmocka_unit_test(divisions_are_exact),
     };
