@@ -36,7 +36,7 @@ static void hear(hemi_coll_device *d, const hemi_coll_wish *said) {
 
 /* The most ranks on one device, the same wherever it is asked. */
 static uint32_t count_sharing(const hemi_coll_device *d) {
-    uint32_t most = 0;
+    uint32_t most = 1;
     for (uint32_t r = 0; r < d->size; r++) {
         hemi_coll_wish one;
         uint32_t count = 0;

@@ -162,6 +162,17 @@ static void survive(test *t, hem_exchange *x) {
     CHECK_EQ(look(t), 0);
 }
 
+/* Destroying an exchange with host fields may wait for every kernel of the process, and hold up what
+ * others do on the device: none of the survivors may still have one that waits. */
+static void meet_survivors(test *t) {
+    for (int r = 0; r < t->size - 1; r++)
+        if (r != t->rank)
+            CHECK_OK(hem_signal(t->window, r, 13, HEM_SIGNAL_ADD, 1));
+    for (int r = 0; r < t->size - 1; r++)
+        if (r != t->rank)
+            CHECK_OK(hem_wait_signal_from(t->window, r, 13, HEM_GE, 1, LIMIT));
+}
+
 int rank_main(hem_world *world) {
     /* Longer than the rank that dies: what it has pinned is looked at by nobody, but must be there. */
     static uint64_t fields[8][RING_CELLS + 2];
@@ -185,6 +196,7 @@ int rank_main(hem_world *world) {
     if (t.rank == t.size - 1)
         return die(&t, x);
     survive(&t, x);
+    meet_survivors(&t);
     (void)hem_exchange_destroy(x);
     CHECK_OK(hem_op_free(op));
     CHECK_STATUS(hem_window_destroy(t.window), HEM_ERR_PEER);

@@ -72,8 +72,9 @@ int rank_main(hem_world *world) {
         status = hem_exchange_run(by_host, NULL, LIMIT);
     CHECK(status == HEM_ERR_PEER || status == HEM_ERR_REVOKED);
     while (hem_exchange_finish(on_stream, LIMIT) == HEM_OK)
-        if (hem_exchange_start_on(on_stream, NULL, r.handle) == HEM_OK)
-            status = hem_exchange_finish_on(on_stream, r.handle); /* may be broken by now */
+        if (hem_exchange_start_on(on_stream, NULL, r.handle) == HEM_OK &&
+            hem_exchange_finish_on(on_stream, r.handle) != HEM_OK)
+            break; /* it is broken by now */
     device_stream_sync(r.stream);
     status = hem_exchange_status(on_stream);
     CHECK(status == HEM_ERR_PEER || (status == HEM_ERR_REVOKED && r.size > 2));

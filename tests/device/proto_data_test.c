@@ -276,7 +276,7 @@ static void check_refused(void) {
     device_launch(refused, p.stream, 1, WARPS, &args);
     proto_end(&p);
     device_copy(after, p.ranks, 3 * sizeof *after);
-    CHECK(memcmp(after, shadow, 3 * sizeof *after) == 0);
+    CHECK(memcmp((const void *)after, (const void *)shadow, 3 * sizeof *after) == 0);
     free(after);
     free(shadow);
     proto_close(&p);

@@ -118,23 +118,23 @@ HEM_DEV void hemd_copy_even(uint32_t rank, uint32_t size, uint32_t lanes, unsign
     to += mine;
     from += mine;
     for (; first < count; first += 8u * (uint64_t)size) {
-        if (count - first >= 8u * lanes) {
+        if (count - first >= 8ull * lanes) {
             HEMD_UNROLL
             for (uint32_t k = 0; k < 8; k++)
-                piece[k] = hemd_vector_load(from + 16u * k * lanes);
+                piece[k] = hemd_vector_load(from + 16ull * k * lanes);
             HEMD_UNROLL
             for (uint32_t k = 0; k < 8; k++)
-                hemd_vector_store(to + 16u * k * lanes, piece[k]);
+                hemd_vector_store(to + 16ull * k * lanes, piece[k]);
         } else {
             const uint32_t end = (uint32_t)(count - first);
             HEMD_UNROLL
             for (uint32_t k = 0; k < 8; k++)
                 if (rank % lanes + k * lanes < end)
-                    piece[k] = hemd_vector_load(from + 16u * k * lanes);
+                    piece[k] = hemd_vector_load(from + 16ull * k * lanes);
             HEMD_UNROLL
             for (uint32_t k = 0; k < 8; k++)
                 if (rank % lanes + k * lanes < end)
-                    hemd_vector_store(to + 16u * k * lanes, piece[k]);
+                    hemd_vector_store(to + 16ull * k * lanes, piece[k]);
         }
         to += 128u * (uint64_t)size;
         from += 128u * (uint64_t)size;
@@ -150,17 +150,17 @@ HEM_DEV void hemd_copy_odd(uint32_t rank, uint32_t size, uint32_t lanes, unsigne
     to += mine;
     from += mine;
     for (; first < count; first += 4u * (uint64_t)size) {
-        const uint32_t end = count - first < 4u * lanes ? (uint32_t)(count - first) : 4u * lanes;
+        const uint32_t end = count - first < 4ull * lanes ? (uint32_t)(count - first) : 4u * lanes;
         HEMD_UNROLL
         for (uint32_t k = 0; k < 4; k++)
             if (rank % lanes + k * lanes < end) {
-                low[k] = hemd_vector_load(from + 16u * k * lanes);
-                high[k] = hemd_vector_load(from + 16u * k * lanes + 16);
+                low[k] = hemd_vector_load(from + 16ull * k * lanes);
+                high[k] = hemd_vector_load(from + 16ull * k * lanes + 16);
             }
         HEMD_UNROLL
         for (uint32_t k = 0; k < 4; k++)
             if (rank % lanes + k * lanes < end)
-                hemd_vector_store(to + 16u * k * lanes, hemd_vector_pick(low[k], high[k], by));
+                hemd_vector_store(to + 16ull * k * lanes, hemd_vector_pick(low[k], high[k], by));
         to += 64u * (uint64_t)size;
         from += 64u * (uint64_t)size;
     }
@@ -171,15 +171,15 @@ HEM_DEV void hemd_copy_alone(unsigned char *to, const unsigned char *from, uint6
     uint64_t mix = (uint64_t)(uintptr_t)to | (uint64_t)(uintptr_t)from | n;
     const uint32_t width = mix % 8u == 0 ? 8 : mix % 4u == 0 ? 4 : 1;
     uint64_t unit[8];
-    for (uint64_t at = 0; at < n; at += 8u * width) {
+    for (uint64_t at = 0; at < n; at += 8ull * width) {
         HEMD_UNROLL
         for (uint32_t k = 0; k < 8; k++)
-            if (at + k * width < n)
-                unit[k] = hemd_unit_get(from + at + k * width, width);
+            if (at + (uint64_t)k * width < n)
+                unit[k] = hemd_unit_get(from + at + (uint64_t)k * width, width);
         HEMD_UNROLL
         for (uint32_t k = 0; k < 8; k++)
-            if (at + k * width < n)
-                hemd_unit_set(to + at + k * width, width, unit[k]);
+            if (at + (uint64_t)k * width < n)
+                hemd_unit_set(to + at + (uint64_t)k * width, width, unit[k]);
     }
 }
 
@@ -249,7 +249,8 @@ HEM_DEV void hemd_copy(hem_group group, void *to, const void *from, uint64_t n) 
                           n);
     }
 #else
-    uint64_t share = (n / group.size + 64u) & ~(uint64_t)63u;
+    const uint32_t size = group.size > 0 ? group.size : 1;
+    uint64_t share = (n / size + 64u) & ~(uint64_t)63u;
     uint64_t begin = share * group.rank;
     if (begin < n)
         memcpy((unsigned char *)to + begin, (const unsigned char *)from + begin,

@@ -110,7 +110,7 @@ HEM_DEV void hemd_coll_spread(const hemd_coll_args *args, const hemd_coll_move *
             HEMD_UNROLL
             for (uint32_t k = 0; k < HEMD_COLL_DEEP; k++)
                 if (k * step < vectors - i)
-                    hemd_vector_store(to + 16u * k * step, some[k]);
+                    hemd_vector_store(to + 16ull * k * step, some[k]);
         }
     }
     for (uint64_t at = begin + 16u * vectors + block.rank; at < end; at += step)

@@ -112,7 +112,7 @@ HEM_DEV void hemd_coll_load_some(const unsigned char *from, uint64_t step, uint6
     HEMD_UNROLL
     for (uint32_t k = 0; k < HEMD_COLL_DEEP; k++)
         if (k * step < left)
-            some[k] = hemd_vector_load(from + 16u * k * step);
+            some[k] = hemd_vector_load(from + 16ull * k * step);
 }
 
 /* Sums of two sources or more, HEMD_COLL_DEEP vectors at a time. */
@@ -145,7 +145,7 @@ HEM_DEV void hemd_coll_load_some(const unsigned char *from, uint64_t step, uint6
                 HEMD_UNROLL                                                                        \
                 for (uint32_t k = 0; k < HEMD_COLL_DEEP; k++)                                      \
                     if (k * step < end - i)                                                        \
-                        hemd_vector_store(to + 16u * k * step, here[k]);                           \
+                        hemd_vector_store(to + 16ull * k * step, here[k]);                         \
             }                                                                                      \
         }                                                                                          \
     }

@@ -27,7 +27,7 @@ static hem_status cut_runs(const hemi_shape *s, hemi_halo_list *list) {
         chunk = divisor(s->runs[i].bytes, chunk);
         bytes += s->runs[i].bytes;
     }
-    list->count = bytes / chunk;
+    list->count = chunk == 0 ? 0 : bytes / chunk;
     list->chunk = chunk;
     list->width = s->first >= 0 && s->end <= INT32_MAX && s->base >= 0 ? 4 : 8;
     list->steps = malloc(list->count * list->width);
