@@ -29,21 +29,6 @@ typedef struct hemd_flow {
     uint64_t seen;   /**< the leader's: the credit or tail when it last looked */
 } hemd_flow;
 
-/** A load that acquires, at the scope of the GPU if that is enough. */
-HEM_DEV uint64_t hemd_pipe_acquire(const uint64_t *word, bool near) {
-    uint64_t value;
-#if defined(__CUDACC__)
-    if (near)
-        asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    else
-        asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-#else
-    (void)near;
-    value = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-#endif
-    return value;
-}
-
 /** A credit lets this side write where the other has read; that needs no fence on a GPU. */
 HEM_DEV uint64_t hemd_load64_credit(const uint64_t *word) {
 #if defined(__CUDACC__)
@@ -109,7 +94,7 @@ HEM_DEV_SLOW bool hemd_pipe_differs(const hem_dev_pipe *pipe, const hemd_way *wa
     uint64_t stamp = hemd_unit_load(hemd_way_units(way) + (units & (way->area.ring - 1)), &data);
     if (stamp >> HEMD_PIPE_LENGTH_BITS == number)
         length = stamp & ((1u << HEMD_PIPE_LENGTH_BITS) - 1u);
-    uint64_t tail = hemd_pipe_acquire(&hemd_way_tails(way)->bytes, way->near != 0);
+    uint64_t tail = hemd_acquire64(&hemd_way_tails(way)->bytes, way->near != 0);
     if (tail > slots * pipe->slot_bytes &&
         hemd_unit_load(hemd_way_heads(way) + turn, &data) == number)
         length = data;
@@ -144,7 +129,7 @@ HEM_DEV const uint64_t *hemd_flow_word(const hemd_flow *flow, bool receives) {
 
 HEM_DEV uint64_t hemd_flow_load(const hemd_flow *flow, bool receives) {
     const uint64_t *word = hemd_flow_word(flow, receives);
-    return receives ? hemd_pipe_acquire(word, flow->way->near != 0) : hemd_load64_credit(word);
+    return receives ? hemd_acquire64(word, flow->way->near != 0) : hemd_load64_credit(word);
 }
 
 /** Units of the short form that this lane carries. */

@@ -216,6 +216,7 @@ HEM_DEV void hemd_relax(void) {
 
 #endif
 
+/** A load that acquires, at the scope of the GPU if `near`. */
 HEM_DEV uint64_t hemd_acquire64(const uint64_t *word, bool near) {
     uint64_t value;
 #if defined(__CUDACC__)
