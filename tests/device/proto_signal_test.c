@@ -149,6 +149,7 @@ DEVICE_KERNEL(refused, proto_args) {
     proto_expect(args, 0, hem_dev_signal(w, g, 1, 0, 3, 1) == HEM_ERR_ARG);
     proto_expect(args, 0, hem_dev_signal(w, g, 1, 0, HEM_SIGNAL_WEAK, 1) == HEM_ERR_ARG);
     proto_expect(args, 0, hem_dev_signal(w, g, 2, 0, 1, 1) == HEM_ERR_UNSUPPORTED);
+    proto_expect(args, 0, hem_dev_signal(w, g, 2, 3, 1, 1) == HEM_ERR_UNSUPPORTED);
     proto_expect(args, 0, hem_dev_signal_all(w, g, 0, HEM_SIGNAL_SET, 1) == HEM_ERR_UNSUPPORTED);
     proto_expect(args, 0, hem_dev_signal_all(w, g, PROTO_SIGNALS, 1, 1) == HEM_ERR_RANGE);
     proto_expect(args, 0, hem_dev_signal_all(w, g, 0, 0, 1) == HEM_ERR_ARG);
