@@ -18,7 +18,7 @@ static hem_status poll_any(void *arg) {
     for (size_t i = 0; i < w->count; i++) {
         const hem_signal_want *want = &w->wants[i];
         uint64_t seen = hemi_window_seen(w->window, w->window->peers[want->peer], want->id);
-        if (hemi_compare_holds(seen, want->compare, want->value)) {
+        if (hemd_holds(seen, want->compare, want->value)) {
             w->which = i;
             return HEM_OK;
         }

@@ -42,7 +42,7 @@ typedef struct from_wait {
 static hem_status poll_from(void *arg) {
     from_wait *w = arg;
     uint64_t seen = hemi_window_seen(w->window, w->peer, w->id);
-    return hemi_compare_holds(seen, w->compare, w->value) ? HEM_OK : HEMI_AGAIN;
+    return hemd_holds(seen, w->compare, w->value) ? HEM_OK : HEMI_AGAIN;
 }
 
 static hem_status doomed_from(void *arg) {
@@ -95,7 +95,7 @@ static inline bool spin_from(const hem_window *window, const uint64_t *word, hem
     uint32_t polls = window->root->spin < POLLS ? window->root->spin : POLLS;
     for (uint32_t i = 0; i <= polls; i++) {
         uint64_t seen = hemi_load64_acquire(word);
-        if (compare == HEM_GE ? seen >= value : hemi_compare_holds(seen, compare, value))
+        if (compare == HEM_GE ? seen >= value : hemd_holds(seen, compare, value))
             return true;
         if (i >= EAGER_POLLS)
             hemi_pause();
@@ -198,7 +198,7 @@ static uint64_t sum_up(const hem_window *window, uint32_t id) {
 static hem_status poll_sum(void *arg) {
     sum_wait *w = arg;
     w->seen = sum_up(w->window, w->id);
-    return hemi_compare_holds(w->seen, w->compare, w->value) ? HEM_OK : HEMI_AGAIN;
+    return hemd_holds(w->seen, w->compare, w->value) ? HEM_OK : HEMI_AGAIN;
 }
 
 static hem_status doomed_sum(void *arg) {

@@ -6,6 +6,7 @@
 #include "transport/transport.h"
 #include "window/line.h"
 
+#include <hem/device/reach.h>
 #include <hem/window.h>
 
 #define HEMI_WINDOW_MAGIC 0x776f646e69776d68u
@@ -160,24 +161,6 @@ static inline hem_status hemi_window_check_revoked(hem_window *window, const cha
 /** Are `id` and `compare` something to wait for? */
 hem_status hemi_window_check_want(const hem_window *window, uint32_t id, hem_compare compare,
                                   const char *call);
-
-static inline bool hemi_compare_holds(uint64_t seen, hem_compare compare, uint64_t value) {
-    switch (compare) {
-    case HEM_EQ:
-        return seen == value;
-    case HEM_NE:
-        return seen != value;
-    case HEM_GT:
-        return seen > value;
-    case HEM_GE:
-        return seen >= value;
-    case HEM_LT:
-        return seen < value;
-    case HEM_LE:
-        return seen <= value;
-    }
-    return false;
-}
 
 /** The answer of a test: what holds but is still being delivered does not hold yet. */
 static inline hem_status hemi_tell_done(hem_status status, bool holds, bool *done_p) {

@@ -27,6 +27,25 @@
 #define HEMD_GLOBAL(address)      ((void)(address))
 #endif
 
+/** Whether what a signal is compares to `value` as a wait wants it; of kernels and of CPUs. */
+HEM_DEV bool hemd_holds(uint64_t seen, hem_compare compare, uint64_t value) {
+    switch (compare) {
+    case HEM_EQ:
+        return seen == value;
+    case HEM_NE:
+        return seen != value;
+    case HEM_GT:
+        return seen > value;
+    case HEM_GE:
+        return seen >= value;
+    case HEM_LT:
+        return seen < value;
+    case HEM_LE:
+        return seen <= value;
+    }
+    return false;
+}
+
 HEM_DEV bool hemd_peer_exists(hem_dev_window w, int peer) {
 #if defined(HEM_DEV_CHECK)
     return peer >= 0 && peer < w.size;

@@ -65,24 +65,6 @@ HEM_DEV hem_status hemd_patience_poll(hemd_patience *patience, hem_dev_window w,
     return now - patience->start >= (uint64_t)patience->timeout_ns ? HEM_ERR_TIMEOUT : HEM_OK;
 }
 
-HEM_DEV bool hemd_holds(uint64_t seen, hem_compare compare, uint64_t value) {
-    switch (compare) {
-    case HEM_EQ:
-        return seen == value;
-    case HEM_NE:
-        return seen != value;
-    case HEM_GT:
-        return seen > value;
-    case HEM_GE:
-        return seen >= value;
-    case HEM_LT:
-        return seen < value;
-    case HEM_LE:
-        return seen <= value;
-    }
-    return false;
-}
-
 /** Both words of a slot. */
 HEM_DEV hemd_slot hemd_slot_load(const hemd_slot *slot) {
     hemd_slot seen;
