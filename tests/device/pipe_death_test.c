@@ -16,8 +16,8 @@
 /* The last rank is the victim. It sends one short and one long message to each, and is gone. */
 static int die(pipe_kit *kits, unsigned char *data) {
     hem_pipe_how how = pipe_kit_how(1, 2, 1, 0);
+    pipe_kit_fill(data, 3000, 5);
     for (int r = 0; r < kits[0].size - 1; r++) {
-        pipe_kit_fill(data, 3000, 5);
         pipe_kit_call(&kits[0], r, data, 100, -1, NULL, 0, &how);
         pipe_kit_call(&kits[0], r, data, 3000, -1, NULL, 0, &how);
     }
