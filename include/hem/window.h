@@ -80,9 +80,13 @@ typedef struct hem_window_options {
     /** Of a window in device memory: ids below this are for kernels to wait for, the others for
      *  CPUs. Either may signal any id. Default: all but the last 4. At most `signals`. */
     uint32_t device_signals;
-    /** Ranks whose memory kernels of this rank reach; NULL: all. Of a window in device memory. */
+    /** Ranks whose memory kernels of this rank reach; NULL: all. Of a window in device memory. Those
+     *  that cannot be mapped are reached through their hosts, by puts, signals and barriers. */
     const int *device_peers;
     size_t device_peer_count;
+    /** Ranks that are to be reached through their hosts although they could be mapped. */
+    const int *proxy_peers;
+    size_t proxy_peer_count;
 } hem_window_options;
 
 /**

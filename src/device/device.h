@@ -257,4 +257,20 @@ uint32_t *hemi_trouble_words(hemi_trouble *trouble);
 /** Stop. NULL is allowed. With `closed`, kernels that still wait end with HEM_ERR_CLOSED first. */
 void hemi_trouble_end(hemi_trouble *trouble, bool closed);
 
+/* Chores: what a thread of this rank's host does for kernels, once there is one. device/chores.c */
+
+typedef struct hemi_chore {
+    struct hemi_chore *next;
+    /** Do what there is to do, a bounded part of it, without waiting. @return whether there was any.
+     *  Not in two threads at a time. */
+    bool (*work)(struct hemi_chore *chore);
+} hemi_chore;
+
+/** From now on `work` is called again and again. The device is open. Set-up.
+ *  @return HEM_OK, HEM_ERR_SYSTEM, HEM_ERR_CLOSED. */
+hem_status hemi_chore_begin(hemi_root *root, hemi_chore *chore);
+
+/** Not any more: it is not being called when this returns. Nothing happens if it was not. */
+void hemi_chore_end(hemi_root *root, hemi_chore *chore);
+
 #endif

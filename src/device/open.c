@@ -122,9 +122,15 @@ static hem_status open_device(hemi_device *device, const hemi_device_module *mod
     return status;
 }
 
+/* The rank has ended, well or not: kernels hear of it, and nothing is done for them any more. */
+static void abandon_room(hemi_device_room *room) {
+    hemi_watch_close(room);
+    hemi_chores_close(room);
+}
+
 static void free_room(hemi_device_room *room) {
     hemi_device *device = &room->device;
-    hemi_watch_close(room);
+    abandon_room(room);
     hemi_watch_free(room);
     if (room->status == HEM_OK) {
         hemi_device_free_retired(device);
@@ -152,7 +158,7 @@ static hemi_device_room *enter(hemi_root *root, const hemi_device_module *module
         hemi_pins_open(room);
     else
         hemi_error_save(room->sentence);
-    root->device_abandon = hemi_watch_close;
+    root->device_abandon = abandon_room;
     root->device_free = free_room;
     __atomic_store_n(&root->device, room, __ATOMIC_RELEASE);
     return room;

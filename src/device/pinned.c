@@ -95,10 +95,16 @@ static bool cut(hemi_pin *pin, block *made) {
     return true;
 }
 
+/* What is larger than the usual chunk has one of its own size, from which nothing else is cut: so
+ * peers know how large the chunk of anything is. */
+static uint64_t chunk_of(uint64_t bytes) {
+    return bytes > CHUNK ? round_up(bytes, HEMI_PAGE) : CHUNK;
+}
+
 static hem_status grow(hemi_device_room *room, uint64_t bytes, hemi_pin **pin_p) {
     hemi_root *root = room->root;
     uint64_t offset = 0;
-    uint64_t whole = bytes > CHUNK ? round_up(bytes, HEMI_PAGE) : CHUNK;
+    uint64_t whole = chunk_of(bytes);
     hem_status status = hemi_heap_alloc(&root->arena, root->platform, root->rank, whole,
                                         HEMI_HEAP_RESERVED, &offset);
     if (status != HEM_OK)
@@ -111,7 +117,8 @@ static hem_status grow(hemi_device_room *room, uint64_t bytes, hemi_pin **pin_p)
 
 static hem_status take(hemi_device_room *room, block *made, hemi_pin **pin_p) {
     hemi_pin *pin = room->pins;
-    while (pin != NULL && !(pin->own && !pin->left && cut(pin, made)))
+    while (pin != NULL &&
+           !(pin->own && !pin->left && pin->bytes == chunk_of(made->bytes) && cut(pin, made)))
         pin = pin->next;
     hem_status status = HEM_OK;
     if (pin == NULL) {
@@ -176,9 +183,8 @@ void hemi_device_pinned_free(hemi_root *root, hemi_pinned *pinned) {
 }
 
 bool hemi_device_pinned_fits(const hemi_root *root, uint32_t root_rank, const hemi_pinned *pinned) {
-    uint64_t most = pinned->bytes > CHUNK ? round_up(pinned->bytes, HEMI_PAGE) : CHUNK;
-    return pinned->chunk % HEMI_PAGE == 0 && pinned->chunk_bytes % HEMI_PAGE == 0 &&
-           pinned->bytes <= pinned->chunk_bytes && pinned->chunk_bytes <= most &&
+    return pinned->chunk % HEMI_PAGE == 0 && pinned->bytes <= pinned->chunk_bytes &&
+           pinned->chunk_bytes == chunk_of(pinned->bytes) &&
            hemi_arena_in_part(&root->arena, root_rank, pinned->chunk, pinned->chunk_bytes) &&
            pinned->offset % GRANULE == 0 && pinned->offset >= pinned->chunk &&
            pinned->offset - pinned->chunk <= pinned->chunk_bytes - pinned->bytes;

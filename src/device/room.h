@@ -23,15 +23,26 @@ typedef struct hemi_watch {
     hemi_trouble *troubles;
 } hemi_watch;
 
+/** Who goes round the chores. `lock` guards all of it but `order`, and is held in a round. */
+typedef struct hemi_chores {
+    uint32_t lock;
+    uint32_t order; /**< 1: the thread is to end */
+    bool running;
+    bool closed; /**< the rank has ended */
+    pthread_t thread;
+    hemi_chore *first;
+} hemi_chores;
+
 typedef struct hemi_pin hemi_pin;
 
-/** Constant once it is in root->device, but for the watcher and what is pinned. */
+/** Constant once it is in root->device, but for the watcher, the chores and what is pinned. */
 typedef struct hemi_device_room {
     hemi_root *root;
     hem_status status; /**< HEM_OK: `device` is open */
     char sentence[HEMI_ERROR_MAX];
     hemi_device device;
     hemi_watch watch;
+    hemi_chores chores;
     uint32_t pins_lock;
     struct hemi_pin *pins;         /**< under pins_lock: device/pinned.c */
     struct hemi_device_room *next; /**< of root->mates, in pinned.c */
@@ -47,6 +58,9 @@ void hemi_watch_close(hemi_device_room *room);
 
 /** Forget all that is left. After hemi_watch_close. The words stay where they are. */
 void hemi_watch_free(hemi_device_room *room);
+
+/** Do nothing any more, and end the thread. Twice does no harm. */
+void hemi_chores_close(hemi_device_room *room);
 
 /** The device was opened; it is about to be closed. pinned.c */
 void hemi_pins_open(hemi_device_room *room);

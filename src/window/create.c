@@ -242,6 +242,7 @@ hem_status hemi_window_create(hem_world *world, uint32_t call, const hem_window_
         window->rank = world->rank;
         window->size = world->size;
         window->timeout_ns = world->timeout_ns;
+        window->inner = call != HEMI_CALL_WINDOW_CREATE;
         status = read_options(window, options, &o, window_p);
     }
     uint64_t fingerprint = hemi_window_fingerprint(&o);

@@ -1,5 +1,5 @@
 /* Making and giving up what a window in device memory has besides its control block. */
-#include "window/device.h"
+#include "window/proxy.h"
 
 #include "core/team.h"
 
@@ -111,6 +111,10 @@ static hem_status place_peer(hem_window *window, hemi_device_reach *reach) {
     const hemi_window_device *d = window->device;
     const hemi_device_memory *data = d->adopted ? &reach->own_data : &reach->map;
     bool mapped = reach->map.address != NULL && (data->address != NULL || reach->bytes == 0);
+    if (!mapped && !window->inner) {
+        reach->proxied = true;
+        return HEM_OK;
+    }
     if (!mapped && d->listed)
         return hemi_fail(HEM_ERR_UNSUPPORTED,
                          "kernels of rank %u cannot reach the memory of rank %u, which it named in "
@@ -139,19 +143,35 @@ static hem_status map_slots(hem_window *window, hemi_device_reach *reach) {
     return status;
 }
 
-static hem_status finish(hem_window *window) {
+/* What was mapped is placed; where nothing was, there are rings. */
+static hem_status reach_all(hem_window *window) {
     hemi_window_device *d = window->device;
     hem_status status = HEM_OK;
     for (uint32_t r = 0; r < window->size && status == HEM_OK; r++) {
         hemi_device_reach *reach = &d->reach[r];
         if (r != window->rank && reach->wanted)
             status = place_peer(window, reach);
-        if (status == HEM_OK && reach->control != NULL)
+        if (status == HEM_OK && (reach->control != NULL || reach->proxied))
             status = map_slots(window, reach);
     }
+    return status == HEM_OK ? hemi_proxy_allocate(window) : status;
+}
+
+/* All ranks have said where their rings are. */
+static hem_status finish(hem_window *window) {
+    hemi_window_device *d = window->device;
+    hem_status status = HEM_OK;
+    for (uint32_t r = 0; r < window->size && status == HEM_OK; r++) {
+        hemi_pinned rings;
+        hemi_team_heard(window->world, r, &rings, sizeof rings);
+        status = hemi_proxy_hear(window, r, &rings);
+    }
+    hemi_team_done(window->world);
     if (status == HEM_OK)
         status = hemi_trouble_watch(window->world, &d->trouble, &d->trouble_words);
-    return status == HEM_OK ? hemi_device_write_tables(window) : status;
+    if (status == HEM_OK)
+        status = hemi_device_write_tables(window);
+    return status == HEM_OK ? hemi_proxy_serve(window) : status;
 }
 
 hem_status hemi_device_connect(hem_window *window, uint32_t call, hem_status status,
@@ -161,9 +181,14 @@ hem_status hemi_device_connect(hem_window *window, uint32_t call, hem_status sta
     if (status == HEM_OK && d->adopted)
         status = share(window, call, status, true);
     if (status == HEM_OK) {
+        status = reach_all(window);
+        status = hemi_team_agree(window->world, call, status, fingerprint, &d->rings,
+                                 sizeof d->rings, window->timeout_ns);
+    }
+    if (status == HEM_OK) {
         status = finish(window);
-        status =
-            hemi_team_agree(window->world, call, status, fingerprint, NULL, 0, window->timeout_ns);
+        status = hemi_team_agree(window->world, call, status, fingerprint + 1, NULL, 0,
+                                 window->timeout_ns);
     }
     if (status != HEM_OK)
         hemi_device_unmap(window, false);
@@ -184,6 +209,7 @@ void hemi_device_unmap(hem_window *window, bool closed) {
     hemi_window_device *d = window->device;
     if (d == NULL || d->device == NULL)
         return;
+    hemi_proxy_end(window, closed);
     hemi_trouble_end(d->trouble, closed);
     d->trouble = NULL;
     for (uint32_t r = 0; r < window->size; r++) {
@@ -205,9 +231,11 @@ void hemi_device_free(hem_window *window, bool closed) {
     hemi_device_reach *mine = &d->reach[window->rank];
     release(window, &mine->map, closed);
     release(window, &mine->own_data, closed);
-    /* With `closed`, kernels of peers may still write there: it stays as long as its chunk. */
-    if (!closed)
+    /* With `closed`, kernels may still write there: it stays as long as its chunk. */
+    if (!closed) {
         hemi_device_pinned_free(window->root, &mine->slots);
+        hemi_device_pinned_free(window->root, &d->rings);
+    }
     mine->data = NULL;
     mine->control = NULL;
 }

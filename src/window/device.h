@@ -7,6 +7,7 @@
  *   - each rank has one piece of device memory: its bytes, then a control block that kernels use
  *     (rows of slots and arrivals, epochs, the tables of hem/device/types.h). Over the caller's own
  *     memory the control block is a piece of its own. Peers map both at creation;
+ *   - ranks whose memory is not mapped are reached through their hosts: window/proxy.h;
  *   - each rank has a block of slots in its part of the arena for the ids that its CPU waits for. It
  *     is pinned by every rank whose kernels may signal there; only the `kernel` words are used.
  *
@@ -37,7 +38,8 @@ typedef struct hemi_device_layout {
     uint64_t pair_epochs;   /**< rank by rank, `barriers` each */
     uint64_t epochs;
     uint64_t counters;
-    uint64_t peers; /**< the table of hemd_peer */
+    uint64_t claims; /**< of rings, one per rank */
+    uint64_t peers;  /**< the table of hemd_peer */
     uint64_t home;
     uint64_t bytes;          /**< of the whole control block */
     uint64_t host_row_bytes; /**< 0: no id is for CPUs */
@@ -54,8 +56,10 @@ typedef struct hemi_device_place {
 /** How this rank reaches one rank. */
 typedef struct hemi_device_reach {
     hemi_device *device;
+    hem_window *window;
     uint32_t rank;
-    bool wanted;
+    bool wanted;            /**< mapped, where that is possible */
+    bool proxied;           /**< through its host: window/proxy.h */
     bool near;              /**< its GPU is this rank's */
     unsigned char *data;    /**< as kernels here see it; NULL: not mapped, or 0 bytes of its own */
     unsigned char *control; /**< NULL: not mapped */
@@ -64,6 +68,11 @@ typedef struct hemi_device_reach {
     hemd_slot *host;             /**< the same as kernels here see it; NULL: not mapped */
     hemi_device_memory map;      /**< of what the library allocated there */
     hemi_device_memory own_data; /**< of memory that is the caller's own there */
+    hemd_ring *rings;            /**< of this rank's orders to it, by lane */
+    hemd_ring *kernel_ring;      /**< that of kernels, as they see it */
+    hemd_ring *served;           /**< of its orders to this rank; NULL: it gives none */
+    uint32_t post_lock;          /**< of the CPU's orders, and: */
+    uint64_t posted;             /**< slots of them */
 } hemi_device_reach;
 
 typedef struct hemi_window_device {
@@ -74,6 +83,8 @@ typedef struct hemi_window_device {
     void *memory; /**< the caller's own */
     hemi_trouble *trouble;
     const uint32_t *trouble_words; /**< as kernels see them */
+    hemi_pinned rings;             /**< of all orders to peers */
+    struct hemi_proxy *proxy;      /**< what is carried out for peers; NULL: nothing */
     hem_dev_window dev;
     hemi_device_reach reach[]; /**< by rank; one's own holds what is to be released */
 } hemi_window_device;
@@ -123,6 +134,9 @@ hem_status hemi_device_signal(hem_window *window, hemi_peer *peer, uint32_t id, 
  */
 hem_status hemi_device_window_create(hem_world *world, uint32_t call, uint64_t bytes,
                                      const bool *peers_wanted, hem_window **window_p);
+
+/** This rank's slot in host memory that kernels of `rank` change; a CPU waits for `id`. */
+hemd_slot *hemi_device_host_slot(const hem_window *window, uint32_t rank, uint32_t id);
 
 /** Where kernels of this rank see the memory of `rank`, or NULL. One's own rank is allowed. */
 void *hemi_window_device_address(const hem_window *window, uint32_t rank);

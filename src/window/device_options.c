@@ -7,10 +7,11 @@
 #define CPU_SIGNALS 4
 
 static hem_status check_host(const hem_window_options *o) {
-    if (o->device_signals == 0 && o->device_peers == NULL && o->device_peer_count == 0)
+    if (o->device_signals == 0 && o->device_peers == NULL && o->device_peer_count == 0 &&
+        o->proxy_peers == NULL && o->proxy_peer_count == 0)
         return HEM_OK;
-    return hemi_fail(HEM_ERR_ARG,
-                     "device_signals and device_peers are of windows in device memory");
+    return hemi_fail(HEM_ERR_ARG, "device_signals, device_peers and proxy_peers are of windows in "
+                                  "device memory");
 }
 
 static hem_status check_signals(hem_window_options *o) {
@@ -22,23 +23,38 @@ static hem_status check_signals(hem_window_options *o) {
     return HEM_OK;
 }
 
-static hem_status read_peers(const hem_window *window, const hem_window_options *o) {
-    hemi_window_device *d = window->device;
-    d->listed = o->device_peers != NULL;
-    if (!d->listed && o->device_peer_count != 0)
-        return hemi_fail(HEM_ERR_ARG, "%zu device_peers, but the list is NULL",
-                         o->device_peer_count);
-    for (size_t i = 0; d->listed && i < o->device_peer_count; i++) {
-        int peer = o->device_peers[i];
-        if (peer < 0 || (uint32_t)peer >= window->size)
-            return hemi_fail(HEM_ERR_RANGE, "device_peers: rank %d is not one of 0 to %u", peer,
+static hem_status check_list(const hem_window *window, const int *list, size_t count,
+                             const char *name) {
+    if (list == NULL && count != 0)
+        return hemi_fail(HEM_ERR_ARG, "%zu %s, but the list is NULL", count, name);
+    for (size_t i = 0; i < count; i++)
+        if (list[i] < 0 || (uint32_t)list[i] >= window->size)
+            return hemi_fail(HEM_ERR_RANGE, "%s: rank %d is not one of 0 to %u", name, list[i],
                              window->size - 1);
-        d->reach[peer].wanted = true;
-    }
+    return HEM_OK;
+}
+
+static hem_status read_peers(hem_window *window, const hem_window_options *o) {
+    hemi_window_device *d = window->device;
+    hem_status status = check_list(window, o->device_peers, o->device_peer_count, "device_peers");
+    if (status == HEM_OK)
+        status = check_list(window, o->proxy_peers, o->proxy_peer_count, "proxy_peers");
+    if (status != HEM_OK)
+        return status;
+    d->listed = o->device_peers != NULL;
     for (uint32_t r = 0; r < window->size; r++) {
         d->reach[r].rank = r;
-        if (!d->listed || r == window->rank)
-            d->reach[r].wanted = true;
+        d->reach[r].window = window;
+        d->reach[r].wanted = !d->listed || r == window->rank;
+    }
+    for (size_t i = 0; i < o->device_peer_count; i++)
+        d->reach[o->device_peers[i]].wanted = true;
+    for (size_t i = 0; i < o->proxy_peer_count; i++) {
+        hemi_device_reach *reach = &d->reach[o->proxy_peers[i]];
+        if (reach->rank == window->rank)
+            return hemi_fail(HEM_ERR_ARG, "proxy_peers: rank %u is this one", reach->rank);
+        reach->proxied = true;
+        reach->wanted = false;
     }
     return HEM_OK;
 }

@@ -17,7 +17,8 @@ void hemi_device_lay_out(hemi_device_layout *layout, uint32_t size, uint32_t sig
     layout->pair_epochs = layout->arrivals + ranks * layout->arrival_bytes;
     layout->epochs = layout->pair_epochs + to_line(ranks * barriers * sizeof(uint64_t));
     layout->counters = layout->epochs + to_line(barriers * sizeof(uint64_t));
-    layout->peers = layout->counters + to_line(counters * sizeof(uint64_t));
+    layout->claims = layout->counters + to_line(counters * sizeof(uint64_t));
+    layout->peers = layout->claims + to_line(ranks * sizeof(uint64_t));
     layout->home = layout->peers + to_line(ranks * sizeof(hemd_peer));
     layout->bytes = layout->home + to_line(sizeof(hemd_home));
     layout->host_row_bytes = to_line((signals - device_signals) * sizeof(hemd_slot));
@@ -48,13 +49,16 @@ static void fill_peer(const hem_window *window, uint32_t rank, hemd_peer *peer) 
     const hemi_device_reach *reach = &d->reach[rank];
     const hemi_device_reach *mine = &d->reach[window->rank];
     peer->bytes = reach->bytes;
-    peer->near = reach->near;
+    /* What a host thread has carried out is not in the cache of this GPU. */
+    peer->near = reach->near && !reach->proxied && reach->served == NULL;
     peer->in = slots_at(layout, mine->control, rank);
     peer->in_host = host_at(layout, mine->host, rank);
     peer->in_arrivals = arrivals_at(layout, mine->control, rank);
     peer->pair_epochs = (uint64_t *)(void *)(mine->control + layout->pair_epochs) +
                         (uint64_t)rank * window->barriers;
-    peer->route = HEMD_ROUTE_NONE;
+    peer->route = reach->proxied ? HEMD_ROUTE_PROXY : HEMD_ROUTE_NONE;
+    peer->ring = reach->kernel_ring;
+    peer->claimed = (uint64_t *)(void *)(mine->control + layout->claims) + rank;
     if (reach->control == NULL)
         return;
     peer->route = rank == window->rank ? HEMD_ROUTE_SELF : HEMD_ROUTE_DIRECT;
@@ -76,6 +80,8 @@ static hemd_home home_of(const hem_window *window) {
         .barriers = window->barriers,
         .counter_count = window->counters,
     };
+    for (uint32_t r = 0; r < window->size; r++)
+        home.proxied += d->reach[r].proxied;
     return home;
 }
 

@@ -1,5 +1,5 @@
 /* Using a window in device memory from the CPU: copies, signals to kernels, what kernels signalled. */
-#include "window/device.h"
+#include "window/proxy.h"
 
 #include <hem/cuda.h>
 #include <stddef.h>
@@ -12,12 +12,14 @@ static hem_status fail_unreached(const hemi_device_reach *reach) {
                      reach->rank);
 }
 
-static const hemi_device_reach *reach_of(const hemi_region *region) {
-    return (const hemi_device_reach *)(uintptr_t)region->remote;
+static hemi_device_reach *reach_of(const hemi_region *region) {
+    return (hemi_device_reach *)(uintptr_t)region->remote;
 }
 
 static hem_status put(const hemi_region *region, uint64_t offset, const void *src, size_t n) {
-    const hemi_device_reach *reach = reach_of(region);
+    hemi_device_reach *reach = reach_of(region);
+    if (reach->proxied)
+        return hemi_proxy_put(reach, offset, src, n);
     if (reach->data == NULL)
         return fail_unreached(reach);
     return reach->device->module->memory->copy(reach->device->context, reach->data + offset, src,
@@ -26,6 +28,11 @@ static hem_status put(const hemi_region *region, uint64_t offset, const void *sr
 
 static hem_status get(const hemi_region *region, uint64_t offset, void *dst, size_t n) {
     const hemi_device_reach *reach = reach_of(region);
+    if (reach->proxied)
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "the device memory of rank %u is reached through its host: it can be put "
+                         "to, but not read from here",
+                         reach->rank);
     if (reach->data == NULL)
         return fail_unreached(reach);
     return reach->device->module->memory->copy(reach->device->context, dst, reach->data + offset,
@@ -47,34 +54,41 @@ void hemi_device_region(const hem_window *window, uint32_t rank, hemi_region *re
     *region_p = region;
 }
 
+/* A word is stored in one piece. Pairs with the fence at the end of a kernel's wait. */
+static hem_status store_signal(const hem_window *window, const hemi_device_reach *reach,
+                               uint32_t id, uint64_t value) {
+    const hemi_window_device *d = window->device;
+    unsigned char *word = reach->control + window->rank * d->layout.row_bytes +
+                          id * sizeof(hemd_slot) + offsetof(hemd_slot, cpu);
+    return d->device->module->memory->copy(d->device->context, word, &value, sizeof value);
+}
+
 hem_status hemi_device_signal(hem_window *window, hemi_peer *peer, uint32_t id, int op,
                               uint64_t value) {
-    const hemi_window_device *d = window->device;
-    const hemi_device_reach *reach = &d->reach[peer->rank];
-    if (reach->control == NULL)
+    hemi_device_reach *reach = &window->device->reach[peer->rank];
+    if (reach->control == NULL && !reach->proxied)
         return fail_unreached(reach);
     uint64_t *shadow = &peer->shadows[id].value;
     if ((op & HEM_SIGNAL_ADD) != 0)
         value += hemi_load64_relaxed(shadow);
-    /* The copies of earlier puts were complete before this one begins, and its word is stored in one
-     * piece. Pairs with the fence at the end of a kernel's wait. */
-    unsigned char *word = reach->control + window->rank * d->layout.row_bytes +
-                          id * sizeof(hemd_slot) + offsetof(hemd_slot, cpu);
-    hem_status status =
-        d->device->module->memory->copy(d->device->context, word, &value, sizeof value);
+    /* Earlier puts were complete before this begins. */
+    hem_status status = reach->proxied ? hemi_proxy_signal(reach, id, value)
+                                       : store_signal(window, reach, id, value);
     if (status == HEM_OK)
         hemi_store64_relaxed(shadow, value);
     return status;
 }
 
-uint64_t hemi_device_seen(const hem_window *window, uint32_t rank, uint32_t id) {
+hemd_slot *hemi_device_host_slot(const hem_window *window, uint32_t rank, uint32_t id) {
     const hemi_window_device *d = window->device;
-    const unsigned char *block =
-        hemi_arena_at(&window->root->arena, d->reach[window->rank].slots.offset);
-    const hemd_slot *row =
-        (const hemd_slot *)(const void *)(block + rank * d->layout.host_row_bytes);
-    /* Pairs with the fence before a kernel's store at system scope. */
-    return hemi_load64_acquire(&row[id - window->device_signals].kernel);
+    unsigned char *block = hemi_arena_at(&window->root->arena, d->reach[window->rank].slots.offset);
+    hemd_slot *row = (hemd_slot *)(void *)(block + rank * d->layout.host_row_bytes);
+    return &row[id - window->device_signals];
+}
+
+uint64_t hemi_device_seen(const hem_window *window, uint32_t rank, uint32_t id) {
+    /* Pairs with the fence before a kernel's store at system scope, and with that of a proxy. */
+    return hemi_load64_acquire(&hemi_device_host_slot(window, rank, id)->kernel);
 }
 
 void *hemi_window_device_address(const hem_window *window, uint32_t rank) {

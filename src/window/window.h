@@ -86,6 +86,7 @@ struct hem_window {
     uint32_t counters;
     uint32_t quick; /**< ranks that hemi_peer_ready serves: all, or none in device memory */
     bool own_memory;
+    bool inner;     /**< of another object of the library, whose kernels load and store */
     bool named;     /**< the peers know where it is */
     bool destroyed; /**< by the caller; the world still keeps it */
     uint32_t lock; /**< among threads of this rank, for first uses and for finishing for the dead */

@@ -1,7 +1,8 @@
 /*
  * Signals between CPUs and kernels on one window: a CPU tells a kernel and a kernel tells a CPU, with
  * data; what either of a rank signals on one id is added up; SET sets one's own part only; every way of
- * seeing a signal sees both; and a CPU that has gone to sleep learns of a kernel's signal.
+ * seeing a signal sees both; and a CPU that has gone to sleep learns of a kernel's signal. All of it
+ * with peers that are mapped, and with peers that are reached through their hosts.
  *
  * hem-test: ranks=1,2,3,5 timeout=120
  */
@@ -263,6 +264,27 @@ static void check_asleep(test *t) {
     harness_barrier(t->window);
 }
 
+static void check_all(test *t, bool proxied) {
+    int peers[64];
+    hem_window_options options = window_kit_options((size_t)t->size * sizeof(area));
+    options.signals = SIGNALS;
+    options.device_signals = DEVICE_IDS;
+    options.proxy_peers = peers;
+    for (int r = 0; proxied && r < t->size; r++)
+        if (r != t->rank)
+            peers[options.proxy_peer_count++] = r;
+    harness_step(proxied ? "through hosts" : "mapped", 0);
+    t->device = (uint64_t *)device_alloc((WORDS + 3) * sizeof(uint64_t));
+    t->window = window_kit_create(t->world, &options);
+    check_relay(t);
+    check_parts_for_kernels(t);
+    check_parts_for_cpus(t);
+    check_sums(t);
+    check_asleep(t);
+    CHECK_OK(hem_window_destroy(t->window));
+    device_free(t->device);
+}
+
 int rank_main(hem_world *world) {
     test t;
     memset(&t, 0, sizeof t);
@@ -272,18 +294,9 @@ int rank_main(hem_world *world) {
     t.left = harness_left(world);
     t.right = harness_right(world);
     t.stream = device_stream_create();
-    t.device = (uint64_t *)device_alloc((WORDS + 3) * sizeof(uint64_t));
-    hem_window_options options = window_kit_options((size_t)t.size * sizeof(area));
-    options.signals = SIGNALS;
-    options.device_signals = DEVICE_IDS;
-    t.window = window_kit_create(world, &options);
-    check_relay(&t);
-    check_parts_for_kernels(&t);
-    check_parts_for_cpus(&t);
-    check_sums(&t);
-    check_asleep(&t);
-    CHECK_OK(hem_window_destroy(t.window));
-    device_free(t.device);
+    check_all(&t, false);
+    if (t.size > 1)
+        check_all(&t, true);
     device_stream_destroy(t.stream);
     harness_close(world, HEM_OK);
     return 0;

@@ -25,20 +25,23 @@ HEM_DEV hem_status hemd_barrier_enter(hem_dev_window w, hem_group g, uint32_t id
     if (g.rank == 0)
         hemd_store64_relaxed(own, epoch);
     const bool one = hemd_one_each(w, g);
+    hem_status status = HEM_OK;
     if (!one)
         hemd_fence(false);
     for (uint32_t rank = g.rank; rank < (uint32_t)w.size; rank += g.size) {
         const hemd_peer *peer = &w.peers[rank];
-        uint64_t *arrival = HEMD_FIXED64(uint64_t *, peer->out_arrivals) + id;
+        uint64_t *arrivals = HEMD_FIXED64(uint64_t *, peer->out_arrivals);
         if ((int)rank == w.rank)
             continue;
-        if (one)
-            hemd_store64_release(arrival, epoch, hemd_near(peer));
+        if (arrivals == NULL)
+            status = hemd_proxy_also(status, w, (int)rank, HEMD_ORDER_ARRIVE, id, epoch);
+        else if (one)
+            hemd_store64_release(arrivals + id, epoch, hemd_near(peer));
         else
-            hemd_store64_relaxed(arrival, epoch);
+            hemd_store64_relaxed(arrivals + id, epoch);
     }
     *epoch_p = epoch;
-    return HEM_OK;
+    return HEMD_FIXED32(w.home->proxied) == 0 ? HEM_OK : hemd_agree_all(g, status);
 }
 
 /** Wait until all ranks have entered `epoch`. It cannot end well once any of them is gone. */
@@ -105,7 +108,7 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_gro
         return HEM_ERR_RANGE;
     const hemd_peer *other = &w.peers[peer];
     hem_status status = hemd_check_want(HEM_GE, timeout_ns);
-    if (status == HEM_OK && !hemd_reached(other))
+    if (status == HEM_OK && HEMD_FIXED32(other->route) == HEMD_ROUTE_NONE)
         status = HEM_ERR_UNSUPPORTED;
     if (status != HEM_OK)
         return status;
@@ -113,13 +116,18 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_gro
     const uint64_t epoch = g.rank == 0 ? hemd_load64_relaxed(own) + 1u : 0;
     hem_group_sync(g);
     if (g.rank == 0 && peer != w.rank) {
-        const uint64_t at = HEMD_FIXED32(w.home->barriers) + (uint64_t)id;
+        const uint32_t at = HEMD_FIXED32(w.home->barriers) + id;
+        uint64_t *arrivals = HEMD_FIXED64(uint64_t *, other->out_arrivals);
         hemd_patience patience = hemd_patience_begin(timeout_ns);
         hemd_store64_relaxed(own, epoch);
-        hemd_store64_release(HEMD_FIXED64(uint64_t *, other->out_arrivals) + at, epoch,
-                             hemd_near(other));
-        status = hemd_wait_least(w, peer, HEMD_FIXED64(const uint64_t *, other->in_arrivals) + at,
-                                 epoch, hemd_near(other), &patience);
+        if (arrivals == NULL)
+            status = hemd_proxy_tell(w, peer, HEMD_ORDER_ARRIVE, at, epoch);
+        else
+            hemd_store64_release(arrivals + at, epoch, hemd_near(other));
+        if (status == HEM_OK)
+            status =
+                hemd_wait_least(w, peer, HEMD_FIXED64(const uint64_t *, other->in_arrivals) + at,
+                                epoch, hemd_near(other), &patience);
     }
     return hem_group_agree(g, status);
 }

@@ -20,7 +20,8 @@
 
 #if defined(__CUDACC__)
 
-#define HEMD_UNROLL _Pragma("unroll")
+#define HEMD_UNROLL    _Pragma("unroll")
+#define HEMD_NO_UNROLL _Pragma("unroll 1")
 
 typedef uint4 hemd_vector;
 
@@ -57,6 +58,7 @@ HEM_DEV void hemd_unit_set(unsigned char *to, uint32_t width, uint64_t value) {
 #include <string.h>
 
 #define HEMD_UNROLL
+#define HEMD_NO_UNROLL
 
 typedef struct hemd_vector {
     uint32_t x, y, z, w;
@@ -256,6 +258,16 @@ HEM_DEV void hemd_copy(hem_group group, void *to, const void *from, uint64_t n) 
         memcpy((unsigned char *)to + begin, (const unsigned char *)from + begin,
                n - begin < share ? n - begin : share);
 #endif
+}
+
+/** Up to 8 bytes as a word, at any alignment. */
+HEM_DEV uint64_t hemd_word_get(const unsigned char *from, uint64_t n) {
+    if (n >= 8u && (uintptr_t)from % 8u == 0)
+        return hemd_unit_get(from, 8);
+    uint64_t value = 0;
+    for (uint32_t k = 0; k < 8u && k < n; k++)
+        value |= (uint64_t)from[k] << 8u * k;
+    return value;
 }
 
 #endif

@@ -202,19 +202,22 @@ HEM_DEV void hem_group_sync(hem_group group) {
 
 #endif
 
+/** Give the lowest `bits` bits of the leader's number to the whole group. A barrier for each. */
+HEM_DEV uint32_t hem_group_tell(hem_group group, uint32_t leaders, uint32_t bits) {
+    uint32_t all = 0;
+    for (uint32_t bit = 0; bit < bits; bit++)
+        all |= (uint32_t)hem_group_any(group, group.rank == 0 && (leaders >> bit & 1u) != 0) << bit;
+    return all;
+}
+
 /**
  * Give the leader's status to the whole group, and wait for it. What the leader has acquired is seen
  * by all. One barrier if it is good.
  */
 HEM_DEV hem_status hem_group_agree(hem_group group, hem_status leaders) {
-    bool leads = group.rank == 0;
-    if (!hem_group_any(group, leads && leaders != HEM_OK))
+    if (!hem_group_any(group, group.rank == 0 && leaders != HEM_OK))
         return HEM_OK;
-    uint32_t code = (uint32_t)-leaders;
-    uint32_t all = 0;
-    for (uint32_t bit = 0; bit < 5; bit++)
-        all |= (uint32_t)hem_group_any(group, leads && (code >> bit & 1u) != 0) << bit;
-    return (hem_status)(-(int32_t)all);
+    return (hem_status)(-(int32_t)hem_group_tell(group, (uint32_t)-leaders, 5));
 }
 
 #endif

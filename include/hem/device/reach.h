@@ -61,16 +61,19 @@ HEM_DEV bool hemd_reached(const hemd_peer *peer) {
     return route == HEMD_ROUTE_DIRECT || route == HEMD_ROUTE_SELF;
 }
 
+/** Whether it is reached through the host thread of its own: proxy.h. */
+HEM_DEV bool hemd_proxied(const hemd_peer *peer) {
+    return HEMD_FIXED32(peer->route) == HEMD_ROUTE_PROXY;
+}
+
 HEM_DEV bool hemd_near(const hemd_peer *peer) {
     return HEMD_FIXED32(peer->near) != 0;
 }
 
-/** Whether `n` bytes at `offset` of a peer can be used. */
-HEM_DEV hem_status hemd_check_data(hem_dev_window w, int peer, uint64_t offset, uint64_t n) {
+/** Whether a peer has `n` bytes at `offset`. */
+HEM_DEV hem_status hemd_check_place(hem_dev_window w, int peer, uint64_t offset, uint64_t n) {
     if (!hemd_peer_exists(w, peer))
         return HEM_ERR_RANGE;
-    if (!hemd_reached(&w.peers[peer]))
-        return HEM_ERR_UNSUPPORTED;
 #if defined(HEM_DEV_CHECK)
     uint64_t bytes = HEMD_FIXED64(uint64_t, w.peers[peer].bytes);
     if (offset > bytes || n > bytes - offset)
@@ -82,13 +85,28 @@ HEM_DEV hem_status hemd_check_data(hem_dev_window w, int peer, uint64_t offset, 
     return HEM_OK;
 }
 
-/** Whether the 64-bit word at `offset` of a peer can be used. */
-HEM_DEV hem_status hemd_check_word(hem_dev_window w, int peer, uint64_t offset) {
+/** Whether `n` bytes at `offset` of a peer can be used by loads and stores. */
+HEM_DEV hem_status hemd_check_data(hem_dev_window w, int peer, uint64_t offset, uint64_t n) {
+    hem_status status = hemd_check_place(w, peer, offset, n);
+    if (status == HEM_OK && !hemd_reached(&w.peers[peer]))
+        status = HEM_ERR_UNSUPPORTED;
+    return status;
+}
+
+HEM_DEV hem_status hemd_check_aligned(uint64_t offset) {
 #if defined(HEM_DEV_CHECK)
     if (offset % 8u != 0)
         return HEM_ERR_ARG;
+#else
+    (void)offset;
 #endif
-    return hemd_check_data(w, peer, offset, 8);
+    return HEM_OK;
+}
+
+/** Whether the 64-bit word at `offset` of a peer can be used by loads and stores. */
+HEM_DEV hem_status hemd_check_word(hem_dev_window w, int peer, uint64_t offset) {
+    hem_status status = hemd_check_aligned(offset);
+    return status == HEM_OK ? hemd_check_data(w, peer, offset, 8) : status;
 }
 
 HEM_DEV hem_status hemd_check_op(int op) {
@@ -207,6 +225,18 @@ HEM_DEV void hemd_change_release(uint64_t *word, int op, uint64_t value, bool ne
     } else {
         hemd_add64_release(word, value, near);
     }
+}
+
+/** Give an order whose bytes are there, by who claimed its slots. Its turn is filled in. */
+HEM_DEV void hemd_ring_post(hemd_ring *queue, uint64_t first, const hemd_order *order) {
+    hemd_order *at = &queue->orders[first % HEMD_RING_SLOTS];
+    at->offset = order->offset;
+    at->bytes = order->bytes;
+    at->value = order->value;
+    at->what = order->what;
+    at->id = order->id;
+    at->slots = order->slots;
+    hemd_store64_release(&at->turn, first + 1u, false);
 }
 
 #endif

@@ -27,16 +27,6 @@ HEM_DEV hem_status hemd_check_stamped(hem_dev_window w, int peer, uint64_t offse
     return hemd_check_data(w, peer, offset, hem_dev_stamped_bytes(n));
 }
 
-/** Up to 8 bytes as a word, at any alignment. */
-HEM_DEV uint64_t hemd_word_get(const unsigned char *from, uint64_t n) {
-    if (n >= 8u && (uintptr_t)from % 8u == 0)
-        return hemd_unit_get(from, 8);
-    uint64_t value = 0;
-    for (uint32_t k = 0; k < 8u && k < n; k++)
-        value |= (uint64_t)from[k] << 8u * k;
-    return value;
-}
-
 HEM_DEV void hemd_word_set(unsigned char *to, uint64_t n, uint64_t value) {
     if (n >= 8u && (uintptr_t)to % 8u == 0) {
         hemd_unit_set(to, 8, value);

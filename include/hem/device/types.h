@@ -53,8 +53,50 @@ typedef struct hemd_peer {
     uint64_t *out_arrivals;   /**< one per barrier id, then one per pair barrier id */
     const uint64_t *in_arrivals;
     uint64_t *pair_epochs; /**< this rank's own, of barriers with that peer, one per id */
-    uint64_t spare[5];
+    /** Through a proxy: the ring of this rank's kernels, and how many of its slots they have claimed,
+     *  in their own memory. */
+    struct hemd_ring *ring;
+    uint64_t *claimed;
+    uint64_t spare[3];
 } hemd_peer;
+
+/*
+ * A ring of orders that a rank's kernels, or its CPU, give to a peer's host thread; in pinned host
+ * memory of who gives them. hem/device/proxy.h fills it, src/window/proxy_serve.c carries it out.
+ */
+#define HEMD_RING_BITS  7u
+#define HEMD_RING_SLOTS (1u << HEMD_RING_BITS)
+/** Bytes of a slot. */
+#define HEMD_RING_CHUNK 2048u
+/** Slots of one order at most, so that one is being filled while another is carried out. */
+#define HEMD_RING_CLAIM (HEMD_RING_SLOTS / 2u)
+
+/** What follows the bytes of an order. */
+enum hemd_order_what {
+    HEMD_ORDER_NOTHING = 0,
+    HEMD_ORDER_ADD,   /**< to the slot of a signal */
+    HEMD_ORDER_SET,   /**< it */
+    HEMD_ORDER_ARRIVE /**< set an arrival; `id` counts all barriers, then all of pairs */
+};
+
+typedef struct __attribute__((aligned(64))) hemd_order {
+    uint64_t turn;   /**< number of its first slot plus 1: released when the rest is there */
+    uint64_t offset; /**< where the bytes go */
+    uint64_t bytes;
+    uint64_t value;
+    uint32_t what; /**< enum hemd_order_what */
+    uint32_t id;
+    uint32_t slots; /**< that it takes */
+    uint32_t spare[5];
+} hemd_order;
+
+typedef struct __attribute__((aligned(128))) hemd_ring {
+    uint64_t taken;  /**< slots whose orders have been carried out; by who does that */
+    uint32_t failed; /**< -status if no more will be; by the same */
+    uint32_t spare[29];
+    hemd_order orders[HEMD_RING_SLOTS];
+    unsigned char data[HEMD_RING_SLOTS][HEMD_RING_CHUNK];
+} hemd_ring;
 
 /** Words of `trouble`; 0 everywhere while all is well. */
 enum hemd_trouble {
@@ -72,7 +114,9 @@ typedef struct hemd_home {
     uint32_t device_signals;
     uint32_t barriers;
     uint32_t counter_count;
-    uint64_t spare[4];
+    uint32_t proxied; /**< how many ranks are reached through a proxy */
+    uint32_t spare32;
+    uint64_t spare[3];
 } hemd_home;
 
 /** A window, to be passed to kernels by value. Filled in by hem_window_device. */

@@ -17,6 +17,12 @@
  * Waits take nanoseconds or HEM_FOREVER; 0 looks once. They end with HEM_ERR_PEER, HEM_ERR_REVOKED
  * or HEM_ERR_CLOSED when the host says so, unless what they wait for is there. Who has waited in
  * vain must not go on as if it had not. HEM_ERR_UNSUPPORTED: kernels here cannot reach that peer.
+ *
+ * A peer whose memory is not mapped is reached through its host (proxy.h): by puts, signals, flushes
+ * and barriers, with the same order. They may wait for room then, until the peer's host has taken
+ * what came before, and end as waits do. Gets, atomics, stamped puts and addresses of such a peer
+ * there are not.
+ *
  * HEM_ERR_RANGE and HEM_ERR_ARG are found where HEM_DEV_CHECK is defined before this is included;
  * elsewhere a bad rank, id or offset is as bad as a bad pointer. Nobody reads sentences here.
  */
@@ -25,6 +31,7 @@
 
 #include <hem/device/copy.h>
 #include <hem/device/group.h>
+#include <hem/device/proxy.h>
 #include <hem/device/reach.h>
 #include <hem/device/wait.h>
 
@@ -66,13 +73,15 @@ HEM_DEV hem_status hem_dev_trouble(hem_dev_window w) {
  * visible to `peer` when it sees a later strong signal or barrier of this group, and to everybody
  * after hem_dev_flush. One barrier of the group; hem_dev_put_signal has none more, and hemd_copy to
  * hem_dev_address has none.
- * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED.
+ * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED; through a proxy as a wait for `peer`.
  */
 HEM_DEV hem_status hem_dev_put(hem_dev_window w, hem_group g, int peer, uint64_t offset,
                                const void *src, uint64_t n) {
-    hem_status status = hemd_check_data(w, peer, offset, n);
+    hem_status status = hemd_check_place(w, peer, offset, n);
     if (status != HEM_OK)
         return status;
+    if (!hemd_reached(&w.peers[peer]))
+        return hemd_proxy_put(w, g, peer, offset, src, n, HEMD_ORDER_NOTHING, 0, 0);
     hemd_copy(g, hemd_data(&w.peers[peer], offset), src, n);
     hem_group_sync(g);
     return HEM_OK;
@@ -97,9 +106,11 @@ HEM_DEV hem_status hem_dev_get(hem_dev_window w, hem_group g, int peer, uint64_t
  * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED.
  */
 HEM_DEV hem_status hem_dev_flush(hem_dev_window w, hem_group g, int peer) {
-    hem_status status = hemd_check_data(w, peer, 0, 0);
+    hem_status status = hemd_check_place(w, peer, 0, 0);
     if (status != HEM_OK)
         return status;
+    if (!hemd_reached(&w.peers[peer]))
+        return hemd_proxy_flush(w, g, peer);
     hem_group_sync(g);
     if (g.rank == 0)
         hemd_fence(false);
@@ -112,10 +123,15 @@ HEM_DEV hem_status hem_dev_flush(hem_dev_window w, hem_group g, int peer) {
  * @return also HEM_ERR_ARG if it is misaligned.
  */
 HEM_DEV hem_status hem_dev_put_value(hem_dev_window w, int peer, uint64_t offset, uint64_t value) {
-    hem_status status = hemd_check_word(w, peer, offset);
+    hem_status status = hemd_check_aligned(offset);
     if (status == HEM_OK)
-        hemd_store64_relaxed((uint64_t *)(void *)hemd_data(&w.peers[peer], offset), value);
-    return status;
+        status = hemd_check_place(w, peer, offset, 8);
+    if (status != HEM_OK)
+        return status;
+    if (!hemd_reached(&w.peers[peer]))
+        return hemd_proxy_put(w, hem_thread(), peer, offset, &value, 8, HEMD_ORDER_NOTHING, 0, 0);
+    hemd_store64_relaxed((uint64_t *)(void *)hemd_data(&w.peers[peer], offset), value);
+    return HEM_OK;
 }
 
 /**
@@ -165,7 +181,7 @@ HEM_DEV hem_status hem_dev_signal(hem_dev_window w, hem_group g, int peer, uint3
         return status;
     uint64_t *word = hemd_out(w, &w.peers[peer], id);
     if (word == NULL)
-        return HEM_ERR_UNSUPPORTED;
+        return hemd_proxy_put(w, g, peer, 0, NULL, 0, hemd_order_of(op), id, value);
     bool weak = (op & HEM_SIGNAL_WEAK) != 0;
     if (!weak)
         hem_group_sync(g);
@@ -181,7 +197,7 @@ HEM_DEV hem_status hem_dev_signal(hem_dev_window w, hem_group g, int peer, uint3
 HEM_DEV bool hemd_lacks(hem_dev_window w, hem_group g) {
     bool lacks = false;
     for (uint32_t rank = g.rank; rank < (uint32_t)w.size; rank += g.size)
-        lacks = lacks || !hemd_reached(&w.peers[rank]);
+        lacks = lacks || HEMD_FIXED32(w.peers[rank].route) == HEMD_ROUTE_NONE;
     return lacks;
 }
 
@@ -211,13 +227,15 @@ HEM_DEV hem_status hem_dev_signal_all(hem_dev_window w, hem_group g, uint32_t id
         uint64_t *word = hemd_out(w, &w.peers[rank], id);
         if ((int)rank == w.rank)
             continue;
-        if (weak || !one)
+        if (word == NULL)
+            status = hemd_proxy_also(status, w, (int)rank, hemd_order_of(op), id, value);
+        else if (weak || !one)
             hemd_change(word, op, value, hemd_out_host(w, id));
         else
             hemd_change_release(word, op, value, hemd_out_near(w, &w.peers[rank], id),
                                 hemd_out_host(w, id));
     }
-    return HEM_OK;
+    return HEMD_FIXED32(w.home->proxied) == 0 ? HEM_OK : hemd_agree_all(g, status);
 }
 
 /**
@@ -230,11 +248,13 @@ HEM_DEV hem_status hem_dev_signal_all(hem_dev_window w, hem_group g, uint32_t id
 HEM_DEV hem_status hem_dev_put_signal_op(hem_dev_window w, hem_group g, int peer, uint64_t offset,
                                          const void *src, uint64_t n, uint32_t id, int op,
                                          uint64_t value) {
-    hem_status status = hemd_check_data(w, peer, offset, n);
+    hem_status status = hemd_check_place(w, peer, offset, n);
     if (status == HEM_OK)
         status = hemd_check_signal(w, peer, id, op);
     if (status != HEM_OK)
         return status;
+    if (!hemd_reached(&w.peers[peer]))
+        return hemd_proxy_put(w, g, peer, offset, src, n, hemd_order_of(op), id, value);
     uint64_t *word = hemd_out(w, &w.peers[peer], id);
     bool near = hemd_out_near(w, &w.peers[peer], id);
     hemd_copy(g, hemd_data(&w.peers[peer], offset), src, n);

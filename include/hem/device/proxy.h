@@ -1,0 +1,137 @@
+/*
+ * Peers whose memory is not mapped: what a kernel wants done there is written as an order into a ring
+ * in pinned host memory, and the peer's own host thread carries it out, in order.
+ *
+ * How this works. A group claims slots of the ring by one addition in its own rank's memory, waits
+ * until those that had them before have been taken, stores its bytes into them, and releases `turn`
+ * of the order, which lies in the first of them. The peer's thread acquires the order whose turn it
+ * is, copies the bytes into its window, then changes the signal, then releases `taken`.
+ *
+ *   word                written by                    order
+ *   claimed             this rank's kernels, added    no more than that numbers are different
+ *   order and bytes     who claimed the slot          after acquiring taken >= claim - slots
+ *   turn                the same                      release, after all bytes and fields
+ *   taken               the peer's thread             release, after its loads and copies
+ *   failed              the peer's thread             once, when it gives up
+ *
+ * Orders are carried out by their numbers, so what a group ordered first is done first, whoever else
+ * claims in between. A claim that is given up is never followed by another good one: a wait for room
+ * ends badly only when the peer is gone, the world is revoked or closed, or the peer's thread has
+ * failed, all of which stay. There is no time limit on it, since a claim cannot be taken back.
+ */
+#ifndef HEM_DEVICE_PROXY_H
+#define HEM_DEVICE_PROXY_H
+
+#include <hem/device/wait.h>
+
+/** Wait until the orders in all slots below `least` have been carried out, by one thread. */
+HEM_DEV hem_status hemd_ring_await(hem_dev_window w, int peer, uint64_t least) {
+    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
+    hemd_patience patience = hemd_patience_begin(-1);
+    hem_status status = HEM_OK;
+    while ((int64_t)(hemd_load64_relaxed(&queue->taken) - least) < 0) {
+        if (status != HEM_OK)
+            return status;
+        status = hemd_patience_poll(&patience, w, peer);
+        if (status == HEM_OK && patience.polls % HEMD_POLLS == 0)
+            status = (hem_status)(-(int32_t)hemd_load32_relaxed(&queue->failed));
+    }
+    hemd_acquire(&queue->taken, false);
+    return HEM_OK;
+}
+
+/** Take the next `count` slots of the ring and wait until they are free, by one thread. */
+HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, uint64_t *first_p) {
+    uint64_t *claimed = HEMD_FIXED64(uint64_t *, w.peers[peer].claimed);
+    *first_p = hemd_fetch_add64_near(claimed, count);
+    return hemd_ring_await(w, peer, *first_p + count - HEMD_RING_SLOTS);
+}
+
+/** Change a word of a peer after all that this thread has ordered before, by one thread. */
+HEM_DEV hem_status hemd_proxy_tell(hem_dev_window w, int peer, uint32_t what, uint32_t id,
+                                   uint64_t value) {
+    uint64_t first = 0;
+    hem_status status = hemd_ring_claim(w, peer, 1, &first);
+    hemd_order order = {0, 0, 0, value, what, id, 1, {0, 0, 0, 0, 0}};
+    if (status == HEM_OK)
+        hemd_ring_post(HEMD_FIXED64(hemd_ring *, w.peers[peer].ring), first, &order);
+    return status;
+}
+
+/** The same for one peer of several: `status` is how it went with those before. */
+HEM_DEV hem_status hemd_proxy_also(hem_status status, hem_dev_window w, int peer, uint32_t what,
+                                   uint32_t id, uint64_t value) {
+    hem_status here = hemd_proxy_tell(w, peer, what, id, value);
+    return status == HEM_OK ? here : status;
+}
+
+/** Copy into the data of the slots from `slot` on, round the end. Kernels that never come here pay for
+ *  it in registers: so there is one word under way. */
+HEM_DEV void hemd_ring_fill(hem_group g, hemd_ring *queue, uint32_t slot, const unsigned char *src,
+                            uint64_t n) {
+    const uint32_t words = HEMD_RING_CHUNK / 8u;
+    uint64_t *data = (uint64_t *)(void *)queue->data;
+    HEMD_NO_UNROLL
+    for (uint32_t i = g.rank; i < (uint32_t)((n + 7u) / 8u); i += g.size)
+        data[(slot * words + i) % (HEMD_RING_SLOTS * words)] =
+            hemd_word_get(src + 8u * i, n - 8u * (uint64_t)i);
+}
+
+/**
+ * Order `n` bytes to be put at `offset` of a peer, and then `what`. Returns when all threads of the
+ * group may change `src`. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_REVOKED, HEM_ERR_CLOSED; how the
+ *         peer's thread has failed; HEM_ERR_UNSUPPORTED if there is no such way either.
+ */
+HEM_DEV hem_status hemd_proxy_put(hem_dev_window w, hem_group g, int peer, uint64_t offset,
+                                  const void *src, uint64_t n, uint32_t what, uint32_t id,
+                                  uint64_t value) {
+    hemd_ring *queue = HEMD_FIXED64(hemd_ring *, w.peers[peer].ring);
+    const unsigned char *from = (const unsigned char *)src;
+    const uint64_t most = (uint64_t)HEMD_RING_CLAIM * HEMD_RING_CHUNK;
+    if (!hemd_proxied(&w.peers[peer]))
+        return HEM_ERR_UNSUPPORTED;
+    hem_group_sync(g); /* claims that other threads of the group made before come first */
+    for (bool last = n == 0 && what == HEMD_ORDER_NOTHING; !last;) {
+        const uint64_t part = n < most ? n : most;
+        const uint32_t count = part == 0 ? 1u : (uint32_t)((part - 1u) / HEMD_RING_CHUNK) + 1u;
+        uint64_t first = 0;
+        hem_status status = g.rank == 0 ? hemd_ring_claim(w, peer, count, &first) : HEM_OK;
+        status = hem_group_agree(g, status);
+        if (status != HEM_OK)
+            return status;
+        uint32_t slot =
+            hem_group_tell(g, (uint32_t)(first % HEMD_RING_SLOTS), part == 0 ? 0 : HEMD_RING_BITS);
+        hemd_ring_fill(g, queue, slot, from, part);
+        hem_group_sync(g);
+        last = part == n;
+        hemd_order order = {
+            0,  offset, part,           value, last ? what : (uint32_t)HEMD_ORDER_NOTHING,
+            id, count,  {0, 0, 0, 0, 0}};
+        if (g.rank == 0)
+            hemd_ring_post(queue, first, &order);
+        from += part;
+        offset += part;
+        n -= part;
+    }
+    return HEM_OK;
+}
+
+/** The order that a signal is. */
+HEM_DEV uint32_t hemd_order_of(int op) {
+    return (op & HEM_SIGNAL_SET) != 0 ? (uint32_t)HEMD_ORDER_SET : (uint32_t)HEMD_ORDER_ADD;
+}
+
+/** Wait until all that this rank's kernels have ordered is done. As hemd_proxy_put. */
+HEM_DEV hem_status hemd_proxy_flush(hem_dev_window w, hem_group g, int peer) {
+    hem_status status = HEM_OK;
+    if (!hemd_proxied(&w.peers[peer]))
+        return HEM_ERR_UNSUPPORTED;
+    hem_group_sync(g);
+    if (g.rank == 0) {
+        uint64_t claimed = hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.peers[peer].claimed));
+        status = hemd_ring_await(w, peer, claimed);
+    }
+    return hem_group_agree(g, status);
+}
+
+#endif

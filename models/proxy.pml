@@ -1,0 +1,133 @@
+/*
+ * A ring of orders (hem/device/proxy.h, src/window/proxy_serve.c): groups of a rank's kernels claim slots, fill
+ * them and release the turn of the first; the peer's host thread carries the orders out, by number; a
+ * kernel of the peer waits for the signals that come with them. Memory of a GPU as in pipe.pml: stores
+ * float until they are flushed, in any order, or a release has waited for them.
+ *
+ * What is checked: each group's orders are carried out once and in order, with the bytes that belong to
+ * them; who sees a signal sees the bytes; a flush means that all is done; nobody waits for ever.
+ *
+ * Mutants: MUT_NO_RELEASE (the turn is stored like any other word), MUT_NO_ROOM (slots are filled at
+ * once), MUT_EARLY_TAKEN (before the loads), MUT_SIGNAL_FIRST (before the copy), MUT_STALE (a turn says
+ * that there is an order, not which), MUT_LATE_CLAIM (room is looked for before the claim, and taken for
+ * granted after), MUT_FLUSH_POSTED (a flush waits for nobody).
+ */
+#define GROUPS 2
+#define SLOTS  4
+#ifndef ORDERS
+#define ORDERS 2 /* of each group */
+#endif
+#define CLAIM  2 /* slots of an order at most */
+
+#define WORD(g, k) (8 * (g) + (k))
+
+byte claimed, taken;
+byte data[SLOTS];     /* whose bytes, of which of its orders */
+byte floating[SLOTS]; /* not visible yet */
+byte turn[SLOTS], count[SLOTS];
+byte cell[GROUPS], signal[GROUPS]; /* in the peer's device memory */
+
+proctype memory() {
+end:
+    do
+    :: atomic { floating[0] != 0 -> data[0] = floating[0]; floating[0] = 0 }
+    :: atomic { floating[1] != 0 -> data[1] = floating[1]; floating[1] = 0 }
+    :: atomic { floating[2] != 0 -> data[2] = floating[2]; floating[2] = 0 }
+    :: atomic { floating[3] != 0 -> data[3] = floating[3]; floating[3] = 0 }
+    od
+}
+
+proctype group(byte g) {
+    byte k = 1, n, first, i;
+    do
+    :: k > ORDERS -> break
+    :: k <= ORDERS ->
+        if
+        :: n = 1
+        :: n = CLAIM
+        fi;
+#ifdef MUT_LATE_CLAIM
+        (claimed + n <= taken + SLOTS);
+#endif
+        atomic { first = claimed; claimed = claimed + n };
+#if !defined(MUT_NO_ROOM) && !defined(MUT_LATE_CLAIM)
+        (first + n <= taken + SLOTS);
+#endif
+        i = 0;
+        do
+        :: i == n -> break
+        :: i < n ->
+            atomic { floating[(first + i) % SLOTS] = WORD(g, k); i++ }
+        od;
+#ifndef MUT_NO_RELEASE
+        (floating[first % SLOTS] == 0 && floating[(first + n - 1) % SLOTS] == 0);
+#endif
+        atomic {
+            count[first % SLOTS] = n;
+#ifdef MUT_STALE
+            turn[first % SLOTS] = 1;
+#else
+            turn[first % SLOTS] = first + 1;
+#endif
+        };
+        k++
+    od;
+#ifndef MUT_FLUSH_POSTED
+    n = claimed;
+    (taken >= n);
+#endif
+    assert(cell[g] == ORDERS)
+}
+
+/* The peer's host thread. */
+proctype server() {
+    byte next = 0, v, i, n;
+end:
+    do
+#ifdef MUT_STALE
+    :: turn[next % SLOTS] != 0 ->
+#else
+    :: turn[next % SLOTS] == next + 1 ->
+#endif
+        n = count[next % SLOTS];
+#ifdef MUT_EARLY_TAKEN
+        taken = next + n;
+#endif
+        v = data[next % SLOTS];
+        i = 1;
+        do
+        :: i == n -> break
+        :: i < n -> assert(data[(next + i) % SLOTS] == v); i++
+        od;
+        assert(v % 8 == cell[v / 8] + 1);
+#ifdef MUT_SIGNAL_FIRST
+        signal[v / 8] = v % 8;
+#endif
+        cell[v / 8] = v % 8;
+        signal[v / 8] = v % 8;
+        next = next + n;
+        taken = next
+    od
+}
+
+/* A kernel of the peer. */
+proctype reader() {
+    byte k = 1;
+    do
+    :: k > ORDERS -> break
+    :: k <= ORDERS ->
+        (signal[0] >= k);
+        assert(cell[0] >= k);
+        k++
+    od
+}
+
+init {
+    atomic {
+        run memory();
+        run server();
+        run reader();
+        run group(0);
+        run group(1)
+    }
+}
