@@ -127,12 +127,38 @@ function(hem_add_cuda_bench)
     install(TARGETS hem_bench_gpu DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hem)
 endfunction()
 
+# tools/bench/nvshmem.cu, where NVSHMEM is. Its device code has to be linked, and by nvcc.
+function(hem_add_nvshmem_bench)
+    set(NVSHMEM_ROOT "" CACHE PATH "Where NVSHMEM is, for hem bench gpu-signal and gpu-put")
+    find_path(HEM_NVSHMEM_INCLUDE nvshmem.h HINTS ${NVSHMEM_ROOT}/include)
+    find_library(HEM_NVSHMEM_DEVICE nvshmem_device HINTS ${NVSHMEM_ROOT}/lib)
+    find_library(HEM_NVSHMEM_HOST NAMES nvshmem_host libnvshmem_host.so.3
+        HINTS ${NVSHMEM_ROOT}/lib)
+    mark_as_advanced(HEM_NVSHMEM_INCLUDE HEM_NVSHMEM_DEVICE HEM_NVSHMEM_HOST)
+    if(NOT TARGET hem_bench_gpu OR NOT HEM_NVSHMEM_INCLUDE OR NOT HEM_NVSHMEM_DEVICE OR
+       NOT HEM_NVSHMEM_HOST)
+        return()
+    endif()
+    set(folder ${PROJECT_SOURCE_DIR}/tools/bench)
+    hem_add_cuda_program(hem_bench_nvshmem bench
+        "${folder}/nvshmem.cu;${folder}/gpu.cu;${folder}/gpu_data.cu;${folder}/gpu_measure.cu"
+        hem hem_bench_common ${HEM_NVSHMEM_HOST} ${HEM_NVSHMEM_DEVICE} ${CMAKE_DL_LIBS})
+    target_include_directories(hem_bench_nvshmem PRIVATE ${folder})
+    target_include_directories(hem_bench_nvshmem SYSTEM PRIVATE ${HEM_NVSHMEM_INCLUDE})
+    set_target_properties(hem_bench_nvshmem PROPERTIES
+        OUTPUT_NAME hem-bench-nvshmem
+        CUDA_SEPARABLE_COMPILATION ON
+        INSTALL_RPATH $ORIGIN/${lib_from_runner})
+    install(TARGETS hem_bench_nvshmem DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/hem)
+endfunction()
+
 # At the end of the top folder, where everything else is known.
 function(hem_add_cuda)
     hem_add_cuda_module()
     hem_add_cuda_registers()
     hem_add_cuda_examples()
     hem_add_cuda_bench()
+    hem_add_nvshmem_bench()
     if(HEM_TESTS)
         hem_add_gpu_own_tests()
     endif()

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const who_names[] = {"hem", "raw", "nccl"};
+static const char *const who_names[] = {"hem", "raw", "nccl", "nvshmem"};
 
 /* One write, and a beginning by which the driver tells it from what libraries say. */
 [[noreturn]] static void end_with(int code, const char *format, va_list list) {
@@ -195,13 +195,13 @@ static int be_rank(hem_world *world, void *arg) {
 /* The command line. */
 
 static const char *take_who(const char *value, struct gpu_args *args) {
-    for (int who = GPU_HEM; who <= GPU_NCCL; who++) {
+    for (int who = GPU_HEM; who <= GPU_NVSHMEM; who++) {
         if (strcmp(value, who_names[who]) == 0) {
             args->who = (enum gpu_who)who;
             return NULL;
         }
     }
-    return "--who takes hem, raw or nccl";
+    return "--who takes hem, raw, nccl or nvshmem";
 }
 
 static const char *take_option(const char *option, const char *value, struct gpu_args *args) {

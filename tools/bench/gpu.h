@@ -3,7 +3,7 @@
 
 /*
  * What the parts of hem-bench-gpu share: the runner of the benchmarks gpu-*, one program for Hem, for
- * NCCL and for plain copies (--who). Ranks are threads of one process, or with --processes those that
+ * NCCL and for plain copies (--who), and hem-bench-nvshmem for NVSHMEM. Ranks are threads of one process, or with --processes those that
  * `hem run` has started. It prints lines as the other runners do, with two things more:
  *
  *   {"bench":"gpu-sendrecv","impl":"hem-both-8","ranks":2,"bytes":1048576,"us":9.25,"gbps":113.36,
@@ -35,7 +35,8 @@ extern "C" {
 enum gpu_who {
     GPU_HEM,
     GPU_RAW,
-    GPU_NCCL
+    GPU_NCCL,
+    GPU_NVSHMEM /* in hem-bench-nvshmem only */
 };
 
 struct gpu_args {

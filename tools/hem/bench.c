@@ -125,7 +125,7 @@ static int take_option(int option, char **argv, struct options *options) {
     case 'p':
         if (!parse_peers(optarg, options->use))
             return hemt_usage("bench",
-                              "--peers takes all, none, or some of openmpi,mpich,ucx,nccl");
+                              "--peers takes all, none, or some of openmpi,mpich,ucx,nccl,nvshmem");
         return 0;
     case 'k':
         if (!parse_int(optarg, 1, 1000, &options->repeat))

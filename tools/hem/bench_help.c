@@ -36,7 +36,8 @@ void hemt_bench_help(void) {
           "  --sizes LIST   n, in bytes, such as 8,4k,1M; for grid, stream and gpu-exchange the\n"
           "                 edge of a rank's box, for mesh all points, for rolling and\n"
           "                 pattern-setup those of a rank\n"
-          "  --peers LIST   libraries to compare with: openmpi, mpich, ucx, nccl (default all)\n"
+          "  --peers LIST   libraries to compare with: openmpi, mpich, ucx, nccl,\n"
+          "                 nvshmem (default all)\n"
           "  --json         one object per line; gbps counts 10^9 bytes per second, 0 for barrier\n"
           "  --repeat K     rounds, each starting with another library (default 5, or 3 where\n"
           "                 there are more ranks than cores, and from grid on; pattern-setup 2)\n",

@@ -28,6 +28,8 @@ static const struct {
     [HEMT_UCX] = {"ucx", "hem-bench-ucx", NULL, "not built; UCX was not found (Debian: libucx-dev)",
                   NULL},
     [HEMT_NCCL] = {"nccl", "hem-bench-gpu", NULL, NULL, NULL},
+    [HEMT_NVSHMEM] = {"nvshmem", "hem-bench-nvshmem", NULL,
+                      "not built; NVSHMEM was not found; configure with -DNVSHMEM_ROOT=PATH", NULL},
 };
 
 /* Hem, plain copies and NCCL, one after the other. */
@@ -46,6 +48,8 @@ static bool takes_part_on_gpus(enum hemt_impl impl, enum bench_kind kind) {
     if (impl == HEMT_NCCL)
         return kind == BENCH_GPU_SENDRECV || kind == BENCH_GPU_ALLREDUCE ||
                kind == BENCH_GPU_ALLGATHER;
+    if (impl == HEMT_NVSHMEM)
+        return kind == BENCH_GPU_SIGNAL || kind == BENCH_GPU_PUT;
     return impl == HEMT_HEM ||
            (impl == HEMT_RAW &&
             (kind == BENCH_GPU_PUT || kind == BENCH_GPU_SENDRECV || kind == BENCH_GPU_EXCHANGE));
@@ -54,7 +58,7 @@ static bool takes_part_on_gpus(enum hemt_impl impl, enum bench_kind kind) {
 bool hemt_impl_takes_part(enum hemt_impl impl, enum bench_kind kind) {
     if (hemt_kind(kind)->gpu)
         return takes_part_on_gpus(impl, kind);
-    if (impl == HEMT_NCCL)
+    if (impl == HEMT_NCCL || impl == HEMT_NVSHMEM)
         return false;
     switch (kind) {
     case BENCH_RAW:
@@ -197,9 +201,13 @@ static const char *cannot_measure(enum hemt_impl impl, enum bench_kind kind, int
 
 static const char *gpu_command(enum hemt_impl impl, enum bench_kind kind, int ranks,
                                const struct hemt_sizes *sizes, struct hemt_command *command) {
+    bool apart = impl == HEMT_NVSHMEM;
+
     command->argc = 0;
-    if (!find_runner(gpu_runner, command))
-        return gpu_not_built;
+    if (!find_runner(apart ? impls[impl].runner : gpu_runner, command))
+        return apart ? impls[impl].not_built : gpu_not_built;
+    if (apart && !command->processes)
+        return "its ranks are processes: give --processes, under MPS where they share a GPU";
     snprintf(command->ranks, sizeof(command->ranks), "%d", ranks);
     write_sizes(sizes, command->sizes, sizeof(command->sizes));
     if (command->processes)

@@ -19,6 +19,7 @@ enum hemt_impl {
     HEMT_MPICH,
     HEMT_UCX,
     HEMT_NCCL,
+    HEMT_NVSHMEM,
     HEMT_IMPLS
 };
 

@@ -49,7 +49,7 @@ static size_t place_in(const char *const *names, size_t count, const char *name,
 
 /* Hem first, then the hardware, then the peers, and each of them in the order of what it does. */
 static size_t rank_of(const char *impl) {
-    static const char *const who[] = {"hem", "raw", "openmpi", "mpich", "ucx", "nccl"};
+    static const char *const who[] = {"hem", "raw", "openmpi", "mpich", "ucx", "nccl", "nvshmem"};
     static const char *const how[] = {"",       "lib",    "threads", "bounce",     "2line",
                                       "memcpy", "fields", "packed",  "persistent", "alltoallw",
                                       "probe",  "sizes",  "direct",  "hops"};
