@@ -3,7 +3,7 @@
  * in a barrier: they end with HEM_ERR_PEER, a CPU does, too, and the ways to the living go on.
  *
  * As threads, a rank that returns without closing is dead. As processes, HEM_TEST_DIE=kill makes it
- * die by a signal.
+ * die by a signal: tests/script/device-death.sh does that.
  *
  * hem-test: ranks=2,3 modes=threads timeout=60
  */
@@ -125,5 +125,9 @@ int rank_main(hem_world *world) {
     device_free(t.source);
     device_free(t.statuses);
     harness_close(world, HEM_ERR_PEER);
+    if (!harness_threads()) {
+        printf("survived %d\n", t.rank);
+        fflush(stdout);
+    }
     return 0;
 }

@@ -2,7 +2,8 @@
 # hem-test: timeout=120 labels=processes
 #
 # A process dies that kernels of the others wait for: their waits end, its memory stays readable for
-# them, and they go on without it. The checks themselves are in tests/device/window_death_test.c.
+# them, and they go on without it; also where its host carries out what they order. The checks themselves
+# are in tests/device/window_death_test.c and proxy_death_test.c.
 # shellcheck source=tests/script/death.bash
 . "${HEM_SOURCE:?the source folder}/tests/script/death.bash"
 
@@ -12,6 +13,11 @@ for ranks in 2 3 5; do
             "HEM_TEST_VICTIM=$victim")
         death $ranks $victim 137 device_window_death
     done
+done
+
+for ranks in 2 3; do
+    settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" HEM_TEST_DIE=kill)
+    death $ranks $((ranks - 1)) 137 device_proxy_death
 done
 
 finish
