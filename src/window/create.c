@@ -297,7 +297,8 @@ hem_status hem_window_destroy(hem_window *window) {
             return status;
         }
         hemi_world_abandon(window->world, &window->child);
-        free_shared(window, false);
+        /* A kernel of a rank that is dead, but whose process is not, may be on its way to its end. */
+        free_shared(window, status == HEM_ERR_PEER);
     }
     free_handle(window);
     return status;
