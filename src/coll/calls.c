@@ -28,6 +28,9 @@ static hem_status run(hem_world *world, hemi_collective *c, const hemi_quick *po
         /* Where others had it in spite of all, it comes to its end here, too. */
         status = hemi_engine_wait(world, &c->op, HEM_FOREVER);
     }
+    /* If another thread has completed it, that looks at the task once more before it drops the lock. */
+    hemi_engine_lock(world);
+    hemi_engine_unlock(world);
     hemi_engine_settle(world);
     return status;
 }

@@ -22,8 +22,11 @@ void hemi_engine_list(hem_world *world, hemi_task *task) {
     if (task->next != NULL)
         task->next->link = &task->next;
     engine->tasks = task;
-    if (task->deadline_ns != UINT64_MAX)
+    if (task->deadline_ns != UINT64_MAX) {
         hemi_store32_relaxed(&engine->timed, engine->timed + 1);
+        /* Whoever sleeps without a limit, or with a later one, must choose again how long. */
+        hemi_store32_relaxed(&engine->moves, engine->moves + 1);
+    }
     hemi_store32_relaxed(&engine->listed, engine->listed + 1);
     /* Whoever died before this task came must be told of to it, too. */
     uint32_t alarm = hemi_load32_acquire(&world->root->arena.head->alarm);

@@ -61,13 +61,15 @@ HEM_DEV hem_status hemd_coll_poll(const hemd_coll_args *args, hemd_patience *pat
 /** Tell everybody, once. One thread. */
 HEM_DEV_SLOW void hemd_coll_give_up(const hemd_coll_args *args, hem_status status) {
     const uint64_t code = (uint64_t)(uint32_t)-status;
+    /* To the others a rank whose world is closed, or that has ended without closing it, is gone. */
+    const uint64_t told = status == HEM_ERR_CLOSED ? (uint64_t)(uint32_t)-HEM_ERR_PEER : code;
     const hem_dev_window w = args->window;
     if (hemd_compare_swap64(&args->state->failed, 0, code) != 0)
         return;
     for (int r = 0; r < w.size; r++) {
         if (r != w.rank)
-            hemd_store64_relaxed(hemd_out(w, &w.peers[r], HEMD_COLL_GONE), code);
-        hemd_store64_relaxed(hemd_out(w, &w.peers[r], HEMD_COLL_SAID), code);
+            hemd_store64_relaxed(hemd_out(w, &w.peers[r], HEMD_COLL_GONE), told);
+        hemd_store64_relaxed(hemd_out(w, &w.peers[r], HEMD_COLL_SAID), r == w.rank ? code : told);
     }
 }
 
