@@ -83,6 +83,15 @@ typedef struct hem_pipe_options {
     /** Messages up to this length go with their stamps, without fences: at most 1 MiB. */
     size_t short_bytes;
     int64_t timeout_ns; /**< of creation. Default: the world's */
+    /**
+     * A window in device memory of the same world, in which buffers of messages may lie; it outlives
+     * the pipe. Messages above short_bytes are then copied once where a buffer lies wholly in this
+     * rank's memory of it: by the sender if the receiver's does, by the receiver if the sender's does,
+     * half by each if both do. Nobody touches a buffer before the call that names it. In such a
+     * pipe a send of more than short_bytes waits for its receive to begin, and nothing that was
+     * sent is held in between. All peers of the pipe are device_peers in the window. NULL: none.
+     */
+    hem_window *window;
 } hem_pipe_options;
 
 /**
@@ -100,7 +109,8 @@ HEM_API HEM_MUST_CHECK hem_status hem_pipe_create(hem_world *world, const hem_pi
 typedef struct hem_pipe_how {
     size_t struct_size;
     uint32_t blocks; /**< at most hem_pipe_options.blocks. Default: by the length */
-    /** Warps of each role in a block: 1 to 16. Default: by the length. */
+    /** Warps of each role in a block: 1 to 16. Default: by the length. In a pipe with a window, a call
+     *  with both halves takes 8 at most. */
     uint32_t warps;
     size_t
         chunk_bytes; /**< what is published at once, at most slot_bytes. Default: by the length */
@@ -125,7 +135,8 @@ typedef struct hem_pipe_half {
  * recorded and each replay is one more message.
  *
  * What fails later ends the kernel: hem_pipe_status tells. A length that differs between the sides
- * is HEM_ERR_MISMATCH there. Local. `how` may be NULL.
+ * is HEM_ERR_MISMATCH there. After that, peers may still read and write buffers in the pipe's window
+ * until hem_pipe_destroy has returned. Local. `how` may be NULL.
  * @return HEM_OK; HEM_ERR_ARG, also for a peer that was not named when the pipe was made;
  *         HEM_ERR_RANGE, saying what is allowed; HEM_ERR_PEER, HEM_ERR_REVOKED, HEM_ERR_CLOSED,
  *         HEM_ERR_SYSTEM.

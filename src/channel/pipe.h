@@ -25,9 +25,11 @@
 /** What a rank keeps of each rank. */
 typedef struct hemi_pipe_peer {
     bool named;
-    bool near;      /**< on the same GPU */
-    uint64_t here;  /**< offset of its area in this rank's memory */
-    uint64_t there; /**< offset of this rank's area in its memory */
+    bool near;             /**< on the same GPU */
+    uint64_t here;         /**< offset of its area in this rank's memory */
+    uint64_t there;        /**< offset of this rank's area in its memory */
+    unsigned char *memory; /**< with a window of buffers: its memory there, as kernels see it */
+    uint64_t bytes;
 } hemi_pipe_peer;
 
 struct hem_pipe {
@@ -42,14 +44,17 @@ struct hem_pipe {
     uint64_t slot_bytes;
     uint64_t short_bytes;
     uint32_t lanes;
-    uint32_t sharing; /**< ranks of the world on this rank's GPU, itself included */
+    hem_window *straight; /**< where buffers may lie; the caller's. NULL: none */
+    uint32_t sharing;     /**< ranks of the world on this rank's GPU, itself included */
     int64_t timeout_ns;
     hemd_area area;
     uint64_t cursors; /**< offset */
     uint64_t areas;
     uint64_t bytes;
-    /** How many blocks of this many warps fit on the GPU at once. */
+    /** How many blocks of this many warps fit on the GPU at once: of the kernel for rings, and of the
+     *  one for messages that may go straight, whose blocks have HEMI_PIPE_WARPS at most. */
     uint32_t fit[2 * HEMI_PIPE_WARPS + 1];
+    uint32_t fit_straight[HEMI_PIPE_WARPS + 1];
     hem_dev_pipe dev;
     hemd_way *ways; /**< what kernels see in device memory, too */
     hemi_pipe_peer peers[];
@@ -57,6 +62,10 @@ struct hem_pipe {
 
 /** Read the options into the pipe, with defaults. `pipe->peers` says who was named. */
 hem_status hemi_pipe_read_options(hem_pipe *pipe, const hem_pipe_options *options);
+
+/** Whether the peers that were named reach each other's memory in the window of buffers. Notes where
+ *  it is. */
+hem_status hemi_pipe_check_window(hem_pipe *pipe);
 
 /** What must be the same on all ranks. */
 uint64_t hemi_pipe_fingerprint(const hem_pipe *pipe);
@@ -70,8 +79,14 @@ typedef struct hemi_pipe_form {
     int64_t timeout_ns;
 } hemi_pipe_form;
 
-/** `lanes` are those that the longer half uses, `roles` 1 or 2. */
-hem_status hemi_pipe_choose(const hem_pipe *pipe, const hem_pipe_how *how, uint32_t lanes,
-                            uint32_t roles, hemi_pipe_form *form_p);
+/** What a call is that a form is chosen for. */
+typedef struct hemi_pipe_want {
+    uint32_t lanes; /**< that the longer half uses; 0: there is none */
+    uint32_t roles; /**< 1 or 2 */
+    bool straight;  /**< by the kernel for messages that may go straight */
+} hemi_pipe_want;
+
+hem_status hemi_pipe_choose(const hem_pipe *pipe, const hem_pipe_how *how,
+                            const hemi_pipe_want *want, hemi_pipe_form *form_p);
 
 #endif

@@ -31,9 +31,14 @@ static hem_status check_half(const hem_pipe *pipe, const hem_pipe_half *half) {
     return hemi_world_check_peer(pipe->world, (uint32_t)half->peer, call);
 }
 
-static void fill_half(const hem_pipe *pipe, const hem_pipe_half *half, hemd_half *to) {
+static void fill_half(const hem_pipe *pipe, const hem_pipe_half *half, hemd_half *to,
+                      hemd_ends *ends) {
     if (half == NULL || half->peer < 0)
         return;
+    const hemi_pipe_peer *mine = &pipe->peers[pipe->rank], *theirs = &pipe->peers[half->peer];
+    ends->here = hemd_place_in(mine->memory, mine->bytes, half->data, half->bytes);
+    ends->far = theirs->memory;
+    ends->far_bytes = theirs->bytes;
     to->way = pipe->ways[half->peer];
     to->deal = hemd_deal_out(&pipe->dev, half->bytes);
     to->data = half->data;
@@ -54,18 +59,33 @@ static hem_status check_stream(const hem_stream *stream, void **native_p) {
     return HEM_OK;
 }
 
-static hem_status launch(const hem_pipe *pipe, void *native, const hemi_pipe_form *form,
-                         struct hemd_sendrecv_args *args) {
-    uint32_t roles = args->send.there != 0 && args->recv.there != 0 ? 2 : 1;
-    args->warps = form->warps;
-    args->team = form->team;
-    args->chunk = form->chunk;
-    args->timeout_ns = form->timeout_ns;
-    hemi_launch it = {.kernel = HEMI_KERNEL_SENDRECV,
+static bool is_bulk(const hemd_half *half) {
+    return half->there != 0 && !half->deal.brief;
+}
+
+/* What a call is, from what it carries. A kernel of its own agrees where messages of the bulk form go. */
+static hemi_pipe_want want_of(const hem_pipe *pipe, const struct hemd_sendrecv_args *call) {
+    const hemd_half *send = &call->send, *recv = &call->recv;
+    hemi_pipe_want want = {
+        .lanes = send->deal.lanes > recv->deal.lanes ? send->deal.lanes : recv->deal.lanes,
+        .roles = send->there != 0 && recv->there != 0 ? 2 : 1,
+        .straight = pipe->straight != NULL && (is_bulk(send) || is_bulk(recv)),
+    };
+    return want;
+}
+
+static hem_status launch(const hem_pipe *pipe, void *native, const hemi_pipe_want *want,
+                         const hemi_pipe_form *form, struct hemd_straight_args *args) {
+    struct hemd_sendrecv_args *call = &args->call;
+    call->warps = form->warps;
+    call->team = form->team;
+    call->chunk = form->chunk;
+    call->timeout_ns = form->timeout_ns;
+    hemi_launch it = {.kernel = want->straight ? HEMI_KERNEL_STRAIGHT : HEMI_KERNEL_SENDRECV,
                       .blocks = form->blocks,
-                      .threads = 32 * roles * form->warps,
+                      .threads = 32 * want->roles * form->warps,
                       .args = args,
-                      .bytes = sizeof *args};
+                      .bytes = want->straight ? sizeof *args : sizeof *call};
     return pipe->device->module->stream->launch(pipe->device->context, native, &it);
 }
 
@@ -81,19 +101,17 @@ hem_status hem_pipe_sendrecv(hem_pipe *pipe, const hem_pipe_half *send, const he
         status = check_half(pipe, recv);
     if (status != HEM_OK)
         return status;
-    struct hemd_sendrecv_args args;
+    struct hemd_straight_args args;
     memset(&args, 0, sizeof args);
-    args.pipe = pipe->dev;
-    fill_half(pipe, send, &args.send);
-    fill_half(pipe, recv, &args.recv);
-    uint32_t lanes =
-        args.send.deal.lanes > args.recv.deal.lanes ? args.send.deal.lanes : args.recv.deal.lanes;
+    args.call.pipe = pipe->dev;
+    fill_half(pipe, send, &args.call.send, &args.send);
+    fill_half(pipe, recv, &args.call.recv, &args.recv);
+    hemi_pipe_want want = want_of(pipe, &args.call);
     hemi_pipe_form form;
-    status = hemi_pipe_choose(pipe, how, lanes,
-                              args.send.there != 0 && args.recv.there != 0 ? 2 : 1, &form);
-    if (status != HEM_OK || lanes == 0)
+    status = hemi_pipe_choose(pipe, how, &want, &form);
+    if (status != HEM_OK || want.lanes == 0)
         return status; /* with no half there is nothing to do */
-    return launch(pipe, native, &form, &args);
+    return launch(pipe, native, &want, &form, &args);
 }
 
 /* What kernels of `rank` have said about its end of the pipe. */

@@ -38,7 +38,8 @@ static uint64_t on_line(uint64_t offset) {
 
 /* Where everything is in this rank's memory. */
 static void lay_out(hem_pipe *pipe) {
-    pipe->area = hemd_area_of(pipe->lanes, pipe->slots, pipe->slot_bytes, pipe->short_bytes);
+    pipe->area = hemd_area_of(pipe->lanes, pipe->slots, pipe->slot_bytes, pipe->short_bytes,
+                              pipe->straight != NULL);
     uint64_t named = 0;
     for (uint32_t r = 0; r < pipe->size; r++)
         named += pipe->peers[r].named ? 1 : 0;
@@ -58,10 +59,12 @@ static hem_status open_device(hem_pipe *pipe) {
     hem_status status = hemi_device_get(pipe->world->root, &pipe->device);
     if (status != HEM_OK)
         return status;
-    const hemi_device_module *module = pipe->device->module;
+    const hemi_device_stream_ops *ops = pipe->device->module->stream;
+    void *context = pipe->device->context;
     for (uint32_t warps = 1; warps <= 2 * HEMI_PIPE_WARPS; warps++)
-        pipe->fit[warps] =
-            module->stream->fit(pipe->device->context, HEMI_KERNEL_SENDRECV, 32 * warps);
+        pipe->fit[warps] = ops->fit(context, HEMI_KERNEL_SENDRECV, 32 * warps);
+    for (uint32_t warps = 1; warps <= HEMI_PIPE_WARPS && pipe->straight != NULL; warps++)
+        pipe->fit_straight[warps] = ops->fit(context, HEMI_KERNEL_STRAIGHT, 32 * warps);
     pipe->ways = calloc(pipe->size, sizeof *pipe->ways);
     if (pipe->ways == NULL)
         return hemi_fail(HEM_ERR_MEMORY, "no memory for a pipe of %u ranks", pipe->size);
@@ -195,7 +198,7 @@ static hem_status make_ways(hem_pipe *pipe) {
     pipe->dev.slots = pipe->slots;
     pipe->dev.slot_bytes = pipe->slot_bytes;
     pipe->dev.short_bytes = pipe->short_bytes;
-    return HEM_OK;
+    return pipe->straight != NULL ? hem_window_device(pipe->straight, &pipe->dev.straight) : HEM_OK;
 }
 
 static hem_status build(hem_pipe *pipe) {

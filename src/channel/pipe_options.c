@@ -1,7 +1,9 @@
 /* What may be asked of a pipe and of a call, and what is chosen if nothing is. */
 #include "base/options.h"
 #include "channel/pipe.h"
+#include "window/device.h"
 
+#include <hem/window.h>
 #include <inttypes.h>
 
 #define BLOCKS_DEFAULT     16
@@ -72,13 +74,42 @@ hem_status hemi_pipe_read_options(hem_pipe *pipe, const hem_pipe_options *option
     pipe->lanes = pipe->blocks * HEMD_PIPE_LANES;
     if (o.timeout_ns != 0)
         pipe->timeout_ns = o.timeout_ns;
+    pipe->straight = o.window;
+    return o.window != NULL ? hemi_pipe_check_window(pipe) : HEM_OK;
+}
+
+hem_status hemi_pipe_check_window(hem_pipe *pipe) {
+    static const char call[] = "hem_pipe_create";
+    hem_window *window = pipe->straight;
+    hem_status status = hemi_window_check(window, call);
+    if (status != HEM_OK)
+        return status;
+    if (window->world != pipe->world)
+        return hemi_fail(HEM_ERR_ARG, "%s: the window is one of another world", call);
+    if (window->device == NULL)
+        return hemi_fail(HEM_ERR_ARG,
+                         "%s: the window lies in host memory; one of kind "
+                         "HEM_MEMORY_DEVICE is wanted",
+                         call);
+    for (uint32_t r = 0; r < pipe->size; r++) {
+        hemi_pipe_peer *peer = &pipe->peers[r];
+        if (!peer->named && r != pipe->rank)
+            continue;
+        peer->memory = hemi_window_device_address(window, r);
+        peer->bytes = hem_window_bytes(window, (int)r);
+        if (peer->memory == NULL && peer->bytes > 0)
+            return hemi_fail(HEM_ERR_UNSUPPORTED,
+                             "%s: kernels of rank %u do not reach rank %u in the window", call,
+                             pipe->rank, r);
+    }
     return HEM_OK;
 }
 
 uint64_t hemi_pipe_fingerprint(const hem_pipe *pipe) {
-    uint64_t words[4] = {pipe->blocks, pipe->slots, pipe->slot_bytes, pipe->short_bytes};
+    uint64_t words[5] = {pipe->blocks, pipe->slots, pipe->slot_bytes, pipe->short_bytes,
+                         pipe->straight != NULL ? pipe->straight->id : 0};
     uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 5; i++)
         hash = (hash ^ words[i]) * 1099511628211u;
     return hash;
 }
@@ -113,15 +144,36 @@ static hem_status check_team(const hemi_pipe_form *form, uint32_t roles) {
 }
 
 /* All blocks of all ranks that share the GPU run at the same time, or they wait for ever. */
-static uint32_t cap_blocks(const hem_pipe *pipe, uint32_t blocks, uint32_t warps) {
-    uint32_t each = pipe->fit[warps] / pipe->sharing;
+static uint32_t cap_blocks(const hem_pipe *pipe, uint32_t blocks, uint32_t fit) {
+    uint32_t each = fit / pipe->sharing;
     if (each == 0)
         each = 1;
     return blocks < each ? blocks : each;
 }
 
-hem_status hemi_pipe_choose(const hem_pipe *pipe, const hem_pipe_how *how, uint32_t lanes,
-                            uint32_t roles, hemi_pipe_form *form_p) {
+/* A block of the kernel that goes straight has HEMI_PIPE_WARPS for all roles: all of them copy at the
+ * same time, and more would not copy faster, but have too few registers. */
+static void cap_warps(hemi_pipe_form *form, uint32_t roles) {
+    uint32_t most = HEMI_PIPE_WARPS / roles;
+    if (form->warps <= most)
+        return;
+    form->warps = most; /* a power of two, so that halves of a team divide it */
+    uint32_t team = 1;
+    while (2 * team <= form->team && 2 * team <= most)
+        team *= 2;
+    form->team = team;
+}
+
+static void choose_warps(hemi_pipe_form *form, const hem_pipe_how *h, uint32_t lanes) {
+    form->team = h->team != 0 ? h->team : 1;
+    uint32_t worth = lanes < WARPS_DEFAULT ? lanes : WARPS_DEFAULT;
+    form->warps = h->warps != 0 ? h->warps : (worth + form->team - 1) / form->team * form->team;
+    if (form->warps > HEMI_PIPE_WARPS)
+        form->warps = HEMI_PIPE_WARPS;
+}
+
+hem_status hemi_pipe_choose(const hem_pipe *pipe, const hem_pipe_how *how,
+                            const hemi_pipe_want *want, hemi_pipe_form *form_p) {
     hem_pipe_how h;
     hem_status status = hemi_options_read(&h, sizeof h, how, "hem_pipe_sendrecv");
     if (status == HEM_OK)
@@ -129,21 +181,19 @@ hem_status hemi_pipe_choose(const hem_pipe *pipe, const hem_pipe_how *how, uint3
     if (status != HEM_OK)
         return status;
     hemi_pipe_form form;
-    form.team = h.team != 0 ? h.team : 1;
-    if (lanes == 0)
-        lanes = 1;
-    uint32_t worth = lanes < WARPS_DEFAULT ? lanes : WARPS_DEFAULT;
-    form.warps = h.warps != 0 ? h.warps : (worth + form.team - 1) / form.team * form.team;
-    if (form.warps > HEMI_PIPE_WARPS)
-        form.warps = HEMI_PIPE_WARPS;
-    status = check_team(&form, roles);
+    uint32_t lanes = want->lanes != 0 ? want->lanes : 1;
+    choose_warps(&form, &h, lanes);
+    status = check_team(&form, want->roles);
     if (status != HEM_OK)
         return status;
+    if (want->straight)
+        cap_warps(&form, want->roles);
     uint32_t teams = form.warps / form.team;
     form.blocks = h.blocks != 0 ? h.blocks : (lanes + teams - 1) / teams;
     if (form.blocks > pipe->blocks)
         form.blocks = pipe->blocks;
-    form.blocks = cap_blocks(pipe, form.blocks, roles * form.warps);
+    const uint32_t *fit = want->straight ? pipe->fit_straight : pipe->fit;
+    form.blocks = cap_blocks(pipe, form.blocks, fit[want->roles * form.warps]);
     uint64_t chunk = h.chunk_bytes != 0 ? h.chunk_bytes : pipe->slot_bytes;
     form.chunk = (uint32_t)((chunk + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE);
     form.timeout_ns = h.timeout_ns != 0 ? h.timeout_ns : HEM_FOREVER;

@@ -102,8 +102,9 @@ enum hemi_kernel {
     HEMI_KERNEL_SENDRECV = 0, /**< kernels/sendrecv.h */
     HEMI_KERNEL_HALO_START,   /**< kernels/halo.h */
     HEMI_KERNEL_HALO_FINISH,
-    HEMI_KERNEL_COLL, /**< kernels/coll.h */
-    HEMI_KERNEL_COPY, /**< kernels/copy.h */
+    HEMI_KERNEL_COLL,     /**< kernels/coll.h */
+    HEMI_KERNEL_COPY,     /**< kernels/copy.h */
+    HEMI_KERNEL_STRAIGHT, /**< kernels/sendrecv.h, in a pipe with a window */
     HEMI_KERNELS
 };
 
@@ -142,6 +143,24 @@ typedef struct hemi_device_stream_ops {
     hem_status (*query)(void *context, void *stream);
     /** Whether it is being captured into a graph: what is put on it is not done now. */
     bool (*captures)(void *context, void *stream);
+    /** Remember what is on the stream now, which is not being captured. The mark is the caller's. */
+    hem_status (*mark)(void *context, void *stream, void **mark_p);
+    /** Whether all that was marked is done: HEM_OK, or HEM_ERR_TIMEOUT if not. Also tells that the
+     *  device has failed: HEM_ERR_SYSTEM. */
+    hem_status (*test)(void *context, void *mark);
+    /** Forget a mark, reached or not. */
+    void (*unmark)(void *context, void *mark);
+    /** Memory that may be used after all that is on the stream now, by the stream itself or by whoever
+     *  knows that it is done: not zeroed, aligned to 256 bytes, for nobody else's device. The stream
+     *  does not wait for any other because of it. Not while it is captured. HEM_ERR_MEMORY,
+     *  HEM_ERR_UNSUPPORTED. */
+    hem_status (*alloc_on)(void *context, void *stream, uint64_t bytes, void **address_p);
+    /** Give it back after all that is on the stream now, which may be another one. Does not wait. */
+    void (*free_on)(void *context, void *stream, void *address);
+    /** Copy `rows` rows of `width` bytes by the copy engines. The first bytes of rows are as far from
+     *  each other as the pitches say, which are at least `width` and below 2^31. */
+    hem_status (*copy_rows)(void *context, void *stream, void *to, uint64_t to_pitch,
+                            const void *from, uint64_t from_pitch, uint64_t width, uint64_t rows);
 } hemi_device_stream_ops;
 
 typedef struct hemi_device_module {

@@ -2,26 +2,47 @@
  * gpu-sendrecv: n bytes between ranks 0 and 1, both ways at once ("both") or from rank 0 to rank 1
  * ("one"), with at most so many blocks per rank.
  *
- * hem   hem_pipe_sendrecv through staging; "window-both" and "window-one" are a kernel written by
- *       hand that puts into a buffer in a window, with a handshake before and a signal after: one
- *       copy, always with all blocks
- * nccl  ncclSend and ncclRecv in a group
- * raw   what as many blocks can copy: a message through staging is copied twice, by the sender's
- *       blocks and by the receiver's. So each rank copies n bytes (one), or 2 n (both), at the same
- *       time as the other, without waiting for anything.
+ * hem   hem_pipe_sendrecv through staging. Three ways more copy once, into a buffer in a window:
+ *       "straight" is hem_pipe_sendrecv with both buffers in the window of the pipe, of which each side
+ *       copies a half; "into" is the same with only the receiver's there, so that the sender copies
+ *       all; "window" is a kernel written by hand that puts, with a handshake before and a signal
+ *       after, always with all blocks. The first two are not for short messages
+ * nccl  ncclSend and ncclRecv in a group; once more as "straight", to be compared
+ * raw   what as many blocks can copy, at the same time as the other rank's, without waiting for
+ *       anything. A message through staging is copied twice, by the sender's blocks and by the
+ *       receiver's, so each rank copies n bytes (one), or 2 n (both); straight, half of that.
  */
 #include "gpu.h"
 #include "gpu_nccl.h"
 #include "gpu_window.h"
 
+enum form {
+    STAGED,
+    STRAIGHT,
+    INTO,
+    WINDOW,
+    FORMS
+};
+
+/* What the forms are called before "both" and "one". */
+static const char *const names[FORMS][2] = {{"one", "both"},
+                                            {"straight-one", "straight-both"},
+                                            {"into-one", "into-both"},
+                                            {"window-one", "window-both"}};
+
+/* Short messages, by default up to this length, do not go straight. */
+static const size_t shortest_straight = 65537;
+
 struct sendrecv {
     size_t bytes;
     unsigned blocks;
     bool both;
-    bool window; /* Hem: into a window */
+    enum form form;
+    size_t most; /* bytes of any message */
     unsigned char *send;
     unsigned char *recv;
     hem_pipe *pipe;
+    hem_pipe *straight; /* with a window */
     struct gpu_nccl *nccl;
     struct gpu_window in;
 };
@@ -34,17 +55,29 @@ static bool receives(const struct gpu_rank *rank, const struct sendrecv *it) {
     return it->both || rank->rank == 1;
 }
 
-static void by_hem(struct gpu_rank *rank, struct sendrecv *it) {
-    hem_pipe_half send = {1 - rank->rank, it->send, it->bytes};
-    hem_pipe_half recv = {1 - rank->rank, it->recv, it->bytes};
+/* Where the rank sends from and receives into. Of Hem's window the first half is for receiving. */
+static unsigned char *source(const struct gpu_rank *rank, const struct sendrecv *it) {
+    bool window = rank->args->who == GPU_HEM && it->form == STRAIGHT;
+    return window ? gpu_window_memory(&it->in) + it->most : it->send;
+}
 
-    if (it->window) {
+static unsigned char *target(const struct gpu_rank *rank, const struct sendrecv *it) {
+    bool window = rank->args->who == GPU_HEM && it->form != STAGED;
+    return window ? gpu_window_memory(&it->in) : it->recv;
+}
+
+static void by_hem(struct gpu_rank *rank, struct sendrecv *it) {
+    hem_pipe_half send = {1 - rank->rank, source(rank, it), it->bytes};
+    hem_pipe_half recv = {1 - rank->rank, target(rank, it), it->bytes};
+
+    if (it->form == WINDOW) {
         gpu_window_sendrecv(rank, &it->in, it->send, it->bytes, it->blocks, sends(rank, it),
                             receives(rank, it));
         return;
     }
-    NEED_HEM(hem_pipe_sendrecv(it->pipe, sends(rank, it) ? &send : NULL,
-                               receives(rank, it) ? &recv : NULL, NULL, rank->hem));
+    NEED_HEM(hem_pipe_sendrecv(it->form == STAGED ? it->pipe : it->straight,
+                               sends(rank, it) ? &send : NULL, receives(rank, it) ? &recv : NULL,
+                               NULL, rank->hem));
 }
 
 static void by_nccl(struct gpu_rank *rank, struct sendrecv *it) {
@@ -52,9 +85,15 @@ static void by_nccl(struct gpu_rank *rank, struct sendrecv *it) {
                       receives(rank, it) ? 1 - rank->rank : -1, it->recv, it->bytes);
 }
 
+/* What a rank copies in a plain copy. */
+static size_t raw_bytes(const struct sendrecv *it) {
+    size_t bytes = it->both ? 2 * it->bytes : it->bytes;
+    return it->form == STRAIGHT ? bytes / 2 : bytes;
+}
+
 /* One kernel, as the others have one: its buffers hold what both halves copy. */
 static void by_copy(struct gpu_rank *rank, struct sendrecv *it) {
-    gpu_copy(rank, it->recv, it->send, it->both ? 2 * it->bytes : it->bytes, it->blocks);
+    gpu_copy(rank, it->recv, it->send, raw_bytes(it), it->blocks);
 }
 
 static void body(struct gpu_rank *rank, void *ctx) {
@@ -73,10 +112,6 @@ static void body(struct gpu_rank *rank, void *ctx) {
     }
 }
 
-static unsigned char *target(const struct sendrecv *it) {
-    return it->window ? gpu_window_memory(&it->in) : it->recv;
-}
-
 static uint32_t seed_of(int rank, uint32_t turn) {
     return 1000 * turn + (uint32_t)rank;
 }
@@ -84,31 +119,27 @@ static uint32_t seed_of(int rank, uint32_t turn) {
 /* Run it once with fresh data and look at every byte that came. */
 static void verify(struct gpu_rank *rank, struct sendrecv *it, uint32_t turn) {
     bool raw = rank->args->who == GPU_RAW;
-    size_t bytes = raw && it->both ? 2 * it->bytes : it->bytes;
+    size_t bytes = raw ? raw_bytes(it) : it->bytes;
 
-    gpu_fill(rank, it->send, bytes, seed_of(rank->rank, turn));
-    gpu_fill(rank, target(it), bytes, ~seed_of(rank->rank, turn));
+    gpu_fill(rank, source(rank, it), bytes, seed_of(rank->rank, turn));
+    gpu_fill(rank, target(rank, it), bytes, ~seed_of(rank->rank, turn));
     gpu_finish(rank);
     gpu_meet(rank);
     body(rank, it);
     gpu_finish(rank);
     if (it->pipe != NULL)
         NEED_HEM(hem_pipe_status(it->pipe));
+    if (it->straight != NULL)
+        NEED_HEM(hem_pipe_status(it->straight));
     gpu_meet(rank);
     if (raw)
-        gpu_check(rank, target(it), bytes, seed_of(rank->rank, turn));
+        gpu_check(rank, target(rank, it), bytes, seed_of(rank->rank, turn));
     else if (receives(rank, it))
-        gpu_check(rank, target(it), bytes, seed_of(1 - rank->rank, turn));
-}
-
-static const char *way_of(const struct sendrecv *it) {
-    if (it->window)
-        return it->both ? "window-both" : "window-one";
-    return it->both ? "both" : "one";
+        gpu_check(rank, target(rank, it), bytes, seed_of(1 - rank->rank, turn));
 }
 
 static void run_size(struct gpu_rank *rank, struct sendrecv *it) {
-    struct gpu_line line = {way_of(it), it->blocks, it->bytes, 0, 0};
+    struct gpu_line line = {names[it->form][it->both ? 1 : 0], it->blocks, it->bytes, 0, 0};
 
     gpu_watch(rank, "%s, %u blocks, %zu bytes", line.way, it->blocks, it->bytes);
     line.touched = it->bytes * (it->both ? 4 : 2);
@@ -125,6 +156,8 @@ static void open_way(struct gpu_rank *rank, struct sendrecv *it) {
         options.struct_size = sizeof(options);
         options.blocks = it->blocks;
         NEED_HEM(hem_pipe_create(rank->world, &options, &it->pipe));
+        options.window = it->in.window;
+        NEED_HEM(hem_pipe_create(rank->world, &options, &it->straight));
     } else if (rank->args->who == GPU_NCCL) {
         it->nccl = gpu_nccl_open(rank, it->blocks);
     }
@@ -134,9 +167,11 @@ static void close_way(struct gpu_rank *rank, struct sendrecv *it) {
     gpu_watch(rank, "the end with %u blocks", it->blocks);
     if (it->pipe != NULL)
         NEED_HEM(hem_pipe_destroy(it->pipe));
+    if (it->straight != NULL)
+        NEED_HEM(hem_pipe_destroy(it->straight));
     if (it->nccl != NULL)
         gpu_nccl_close(rank, it->nccl);
-    it->pipe = NULL;
+    it->pipe = it->straight = NULL;
     it->nccl = NULL;
 }
 
@@ -148,14 +183,24 @@ static size_t largest(const struct hemt_sizes *sizes) {
     return most;
 }
 
+/* The others have no window; what they do is compared with Hem's best. */
+static bool is_measured(const struct gpu_rank *rank, const struct sendrecv *it) {
+    if (it->form == STAGED)
+        return true;
+    if (it->form == WINDOW)
+        return rank->args->who == GPU_HEM;
+    return it->bytes >= shortest_straight && (rank->args->who == GPU_HEM || it->form == STRAIGHT);
+}
+
 static void run_sizes(struct gpu_rank *rank, struct sendrecv *it) {
     const struct hemt_sizes *sizes = &rank->args->sizes;
-    int windows = rank->args->who == GPU_HEM ? 2 : 1;
 
     for (size_t i = 0; i < sizes->count; i++) {
         it->bytes = sizes->bytes[i];
-        for (int window = 0; window < windows; window++) {
-            it->window = window != 0;
+        for (int form = 0; form < FORMS; form++) {
+            it->form = (enum form)form;
+            if (!is_measured(rank, it))
+                continue;
             it->both = true;
             run_size(rank, it);
             it->both = false;
@@ -171,10 +216,11 @@ void gpu_sendrecv(struct gpu_rank *rank) {
 
     if (rank->ranks != 2)
         gpu_die("gpu-sendrecv is measured with 2 ranks");
+    it.most = (most + 255) / 256 * 256;
     it.send = gpu_alloc(rank, 2 * most);
     it.recv = gpu_alloc(rank, 2 * most);
     if (args->who == GPU_HEM)
-        gpu_window_open(rank, most, &it.in);
+        gpu_window_open(rank, 2 * it.most, &it.in);
     for (size_t b = 0; b < args->blocks.count; b++) {
         it.blocks = (unsigned)args->blocks.bytes[b];
         open_way(rank, &it);

@@ -84,6 +84,24 @@ HEM_DEV const hemd_tail *hemd_way_tails(const hemd_way *way) {
     return (const hemd_tail *)(const void *)(way->in + way->area.tails);
 }
 
+/** In a pipe with a window: what the peer says of message `number` of a lane. `offers`: as its sender. */
+HEM_DEV const hemd_post *hemd_way_post(const hemd_way *way, uint32_t lane, uint64_t number,
+                                       bool offers) {
+    uint64_t posts = offers ? way->area.offers : way->area.asks;
+    return (const hemd_post *)(const void *)(way->in + posts) +
+           ((uint64_t)lane * HEMD_PIPE_POSTS + number % HEMD_PIPE_POSTS);
+}
+
+/** On lane 0 of a pipe with a window: is message `number` offered in the bulk form, but not with
+ *  `bytes` bytes? */
+HEM_DEV_SLOW bool hemd_pipe_offers_other(const hemd_way *way, uint64_t number, uint64_t bytes) {
+    uint64_t next = hemd_load64_relaxed(&way->taken->posts) + 1;
+    const hemd_post *offer = hemd_way_post(way, 0, next, true);
+    return hemd_acquire64(&offer->number, way->near != 0) == next &&
+           hemd_load64_relaxed(&offer->message) == number &&
+           hemd_load64_relaxed(&offer->bytes) != bytes;
+}
+
 /** On lane 0: has the next message come, but not with `bytes` bytes? In either form. */
 HEM_DEV_SLOW bool hemd_pipe_differs(const hem_dev_pipe *pipe, const hemd_way *way, uint64_t bytes) {
     uint64_t number = hemd_load64_relaxed(&way->taken->messages) + 1;
@@ -98,7 +116,8 @@ HEM_DEV_SLOW bool hemd_pipe_differs(const hem_dev_pipe *pipe, const hemd_way *wa
     if (tail > slots * pipe->slot_bytes &&
         hemd_unit_load(hemd_way_heads(way) + turn, &data) == number)
         length = data;
-    return length != bytes;
+    return length != bytes ||
+           (pipe->straight.peers != NULL && hemd_pipe_offers_other(way, number, bytes));
 }
 
 /** One more look in vain. @return HEM_OK to go on. */

@@ -137,6 +137,7 @@ typedef struct hem_dev_pipe {
     uint32_t slots;
     uint64_t slot_bytes;
     uint64_t short_bytes;
+    hem_dev_window straight; /**< the window that buffers may lie in; `peers` is NULL: none */
 } hem_dev_pipe;
 
 #endif

@@ -30,6 +30,8 @@ typedef struct hemd_cursor {
     uint64_t units;    /**< of the short ring */
     uint64_t slots;    /**< of the bulk ring */
     uint64_t turn;     /**< slots modulo those of the ring */
+    uint64_t posts; /**< messages of the bulk form that were agreed on, in a pipe with a window */
+    uint64_t spare[3]; /**< so that what a short message needs lies in one sector of 32 bytes */
 } hemd_cursor;
 
 /** How far the receiver of a lane has come: two words on a line in the sender's memory. */
@@ -45,6 +47,23 @@ typedef struct hemd_tail {
     uint64_t spare[15];
 } hemd_tail;
 
+/** The buffer of this side lies in no memory that the peer reaches. */
+#define HEMD_NOWHERE (~(uint64_t)0)
+
+/**
+ * What one side of a lane says of a message of the bulk form before anything moves, in a pipe with a
+ * window. Lies in the other side's memory, two for each lane by turns: hem/device/straight.h.
+ */
+typedef struct hemd_post {
+    uint64_t number; /**< cursor.posts + 1; stored last */
+    uint64_t place;  /**< where the buffer begins in this side's memory of the window, or nowhere */
+    uint64_t bytes;  /**< of the message */
+    uint64_t message; /**< cursor.messages + 1 */
+} hemd_post;
+
+/** Posts of a lane: the one of the message in hand, and the one before. */
+#define HEMD_PIPE_POSTS 2
+
 /**
  * Offsets in the area of an ordered pair of ranks (writer, owner): it lies in the owner's memory and
  * is written by the other one alone. Tails, heads, units and slots are what the writer sends;
@@ -58,7 +77,9 @@ typedef struct hemd_area {
     uint64_t units;   /**< `ring` hemd_units per lane: the short ring */
     uint64_t slots;   /**< slots x slot_bytes per lane: the bulk ring */
     uint64_t bytes;
-    uint64_t ring; /**< a power of two */
+    uint64_t ring;   /**< a power of two */
+    uint64_t offers; /**< hemd_posts of what the writer sends; only with a window */
+    uint64_t asks;   /**< hemd_posts of what the owner sends to the writer; only with a window */
 } hemd_area;
 
 /** What a rank needs to know of the way to and from one peer. Constant; in device memory. */
@@ -101,7 +122,7 @@ HEM_DEV uint64_t hemd_brief_piece(uint64_t units, uint32_t lanes) {
 }
 
 HEM_DEV hemd_area hemd_area_of(uint32_t lanes, uint32_t slots, uint64_t slot_bytes,
-                               uint64_t short_bytes) {
+                               uint64_t short_bytes, bool with_window) {
     hemd_area area;
     uint64_t piece = hemd_brief_piece(hemd_divide_up(short_bytes, 8), lanes);
     area.ring = HEMD_PIPE_PARTS * hemd_round_up(piece);
@@ -113,7 +134,10 @@ HEM_DEV hemd_area hemd_area_of(uint32_t lanes, uint32_t slots, uint64_t slot_byt
     area.units = area.heads + hemd_divide_up(heads, HEM_DEV_LINE) * HEM_DEV_LINE;
     uint64_t units = lanes * area.ring * sizeof(hemd_unit);
     area.slots = area.units + hemd_divide_up(units, HEM_DEV_LINE) * HEM_DEV_LINE;
-    area.bytes = area.slots + lanes * (slots * slot_bytes);
+    area.offers = area.slots + lanes * (slots * slot_bytes);
+    uint64_t posts = with_window ? (uint64_t)lanes * HEMD_PIPE_POSTS * sizeof(hemd_post) : 0;
+    area.asks = area.offers + posts;
+    area.bytes = area.asks + posts;
     return area;
 }
 

@@ -55,6 +55,7 @@ typedef struct hemi_cuda {
      *  GPU with another rank's, and so wait for it: the fewer are ever made, the better. */
     cudaStream_t idle[HEMI_CUDA_IDLE];
     uint32_t idle_count;
+    CUmemoryPool pool; /**< of memory in the order of streams, or NULL; made under `copies` */
 } hemi_cuda;
 
 /** What the calling thread had before it came in. */
@@ -149,6 +150,15 @@ hem_status hemi_cuda_ipc_open(const hemi_cuda *cuda, const hemi_device_name *nam
 void hemi_cuda_ipc_close(const hemi_cuda *cuda, hemi_cuda_piece *piece);
 /** Close what is open in this context and used by nobody. Waits for kernels. @return whether any. */
 bool hemi_cuda_ipc_close_idle(const hemi_cuda *cuda);
+
+/** Memory and marks in the order of streams: ordered.c */
+hem_status hemi_cuda_mark(void *context, void *stream, void **mark_p);
+hem_status hemi_cuda_test(void *context, void *mark);
+void hemi_cuda_unmark(void *context, void *mark);
+hem_status hemi_cuda_alloc_on(void *context, void *stream, uint64_t bytes, void **address_p);
+void hemi_cuda_free_on(void *context, void *stream, void *address);
+/** Give the pool up; what was not given back to it stays. The caller has entered. */
+void hemi_cuda_pool_close(hemi_cuda *cuda);
 
 extern const hemi_device_memory_ops hemi_cuda_memory_ops;
 extern const hemi_device_stream_ops hemi_cuda_stream_ops;

@@ -39,6 +39,11 @@
     CALL(MemExportToShareableHandle, 10020)                                                        \
     CALL(MemImportFromShareableHandle, 10020)                                                      \
     CALL(MemsetD8Async, 3020)                                                                      \
+    CALL(MemPoolCreate, 11020)                                                                     \
+    CALL(MemPoolSetAttribute, 11020)                                                               \
+    CALL(MemPoolDestroy, 11020)                                                                    \
+    CALL(MemAllocFromPoolAsync, 11020)                                                             \
+    CALL(MemFreeAsync, 11020)                                                                      \
     CALL(StreamGetCtx, 9020)                                                                       \
     CALL(StreamWriteValue64, 11070)                                                                \
     CALL(StreamWaitValue64, 11070)

@@ -9,6 +9,7 @@ static const hemi_cuda_kernel *const kernels[HEMI_KERNELS] = {
     [HEMI_KERNEL_HALO_FINISH] = &hemi_cuda_halo_finish,
     [HEMI_KERNEL_COLL] = &hemi_cuda_coll,
     [HEMI_KERNEL_COPY] = &hemi_cuda_copies,
+    [HEMI_KERNEL_STRAIGHT] = &hemi_cuda_straight,
 };
 
 const hemi_cuda_kernel *hemi_cuda_kernel_of(enum hemi_kernel kernel) {
@@ -157,6 +158,7 @@ static void module_close(void *context) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
     if (cuda->context != NULL && hemi_cuda_enter(cuda, &turn) == HEM_OK) {
+        hemi_cuda_pool_close(cuda);
         hemi_cuda_keep_close(cuda);
         for (int i = 0; i < HEMI_CUDA_EVENTS; i++)
             if (cuda->events[i] != NULL)

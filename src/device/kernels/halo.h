@@ -17,6 +17,27 @@
  *                  counts itself in `arrived`
  *     last block   finished = e
  *
+ * Where the neighbour's field is mapped here, a start writes straight into its halo (`direct`), and
+ * the neighbour has nothing to unpack. R's halo is free for run e when R's start of run e runs: all
+ * that R has put on its stream before, and that still read the halo, has ended. So each block of a
+ * start, before anything else, says so at all neighbours: begun = {check of what R expects, e}. It does
+ * what goes through landing buffers. Then, and only if it has direct tiles, it waits for `begun` of
+ * those neighbours, compares the checks, looks whether they are gone, and writes. Notes are as above; the
+ * finish waits for them and finds nothing to unpack.
+ *
+ *   Nothing is written early: S writes to R's halo after it has acquired begun = e, which R released
+ *   after its readers. Nothing is missed: R says e + 1 after it has finished run e, so it has seen
+ *   S's note of run e, which S posted when all its blocks had seen begun = e. There is no cycle of
+ *   waits: who waits has told all its neighbours, in the same block, so it does not matter which
+ *   blocks run first. Every run tells on a lane that is direct, also those that move nothing there and
+ *   reverse ones: so a neighbour that does something else is found by the check, before it writes.
+ *
+ *   Who gives up frees its fields soon. So `begun` also says that its sender may write here from now
+ *   on, until its note of that run or its `gone`. A start tells `begun`, fences fully, and looks at
+ *   the neighbour's `gone` words when it has seen begun; who gives up stores `gone`, fences fully and
+ *   looks at begun: hemi_halo_device_drain. At least one of the two sees the other.
+ *   models/direct.pml checks all this.
+ *
  * Why start need not wait until landing and note e % 2 were used. S packs run e after it has finished
  * run e - 1, for which it has seen R's note of run e - 1. R posted that after it had finished run
  * e - 2, since its kernels follow each other; so all that was in landing and note e % 2 has been read.
@@ -24,7 +45,7 @@
  * the reads there before the writes here. For the same reason no note is missed by being overwritten.
  *
  * Nobody waits for a block of its own grid, so any number of blocks may be launched. The host caps
- * those of finish, so that all ranks that share a GPU have room for their starts.
+ * those that wait, so that all ranks that share a GPU have room for their starts.
  *
  * Failure. A wait looks now and then at the words that the host raises, at `gone` of its lane, at
  * `failed` and at the clock; what has come beats all that. A block whose wait fails sets `failed`,
@@ -56,6 +77,12 @@ HEM_DEV void hemd_halo_fail(const hemd_halo_args *args, hem_status status, uint3
     (void)hemd_compare_swap64(&args->state->failed, 0, word);
 }
 
+/** Whether the neighbour has given the exchange up. */
+HEM_DEV bool hemd_halo_has_gone(const hemd_halo_lane *lane) {
+    return hemd_load64_relaxed(&lane->in->gone) != 0 ||
+           hemd_load64_relaxed(&lane->in->gone_cpu) != 0;
+}
+
 /** Why nothing can come of this lane any more, or HEM_OK. */
 HEM_DEV hem_status hemd_halo_trouble(const hemd_halo_args *args, const hemd_halo_lane *lane,
                                      uint64_t began_ns) {
@@ -67,22 +94,22 @@ HEM_DEV hem_status hemd_halo_trouble(const hemd_halo_args *args, const hemd_halo
         if (one != 0)
             return (hem_status)(-(int32_t)one);
     }
-    if (hemd_load64_relaxed(&lane->in->gone) != 0 ||
-        hemd_load64_relaxed(&lane->in->gone_cpu) != 0 ||
-        hemd_load64_relaxed(&args->state->failed) != 0)
+    if (hemd_halo_has_gone(lane) || hemd_load64_relaxed(&args->state->failed) != 0)
         return HEM_ERR_REVOKED;
     if (args->timeout_ns != 0 && hemd_now_ns() - began_ns > args->timeout_ns)
         return HEM_ERR_TIMEOUT;
     return HEM_OK;
 }
 
-/** Whether the message of the run is here; acquires it. */
+/** Whether the message of the run is here, or, for a start, the neighbour's halos are free for it;
+ *  acquires it. */
 HEM_DEV bool hemd_halo_is_there(const hemd_halo_lane *lane, const hemd_halo_run *run,
                                 uint64_t *check_p) {
-    const hemd_unit *note = &lane->in->notes[run->number % 2].note;
-    if (hemd_unit_load(note, check_p) != run->number)
+    const hemd_unit *word =
+        run->finishes ? &lane->in->notes[run->number % 2].note : &lane->in->begun;
+    if (hemd_unit_load(word, check_p) != run->number)
         return false;
-    hemd_acquire(&note->stamp, lane->near != 0);
+    hemd_acquire(&word->stamp, lane->near != 0);
     return true;
 }
 
@@ -110,11 +137,14 @@ HEM_DEV bool hemd_halo_await_lanes(const hemd_halo_args *args, const hemd_halo_r
     for (uint32_t l = low + block.rank; l < end; l += block.size) {
         const hemd_halo_lane *lane = &args->lanes[l];
         uint64_t check = 0;
-        if (lane->out == NULL)
+        if (lane->out == NULL || (!run->finishes && lane->direct == 0))
             continue;
         hem_status status = hemd_halo_await(args, lane, run, &check);
         if (status == HEM_OK && check != args->checks[l])
             status = HEM_ERR_MISMATCH;
+        /* What has come counts, but a field may be gone. After `begun` was told: see above. */
+        if (status == HEM_OK && !run->finishes && hemd_halo_has_gone(lane))
+            status = HEM_ERR_REVOKED;
         if (status != HEM_OK) {
             hemd_halo_fail(args, status, lane->peer + 1);
             bad = true;
@@ -143,6 +173,63 @@ HEM_DEV void hemd_halo_work(const hemd_halo_args *args, const hemd_halo_run *run
     }
 }
 
+/** What this thread has stored is seen before what it loads from now on. */
+HEM_DEV void hemd_halo_fence_full(bool near) {
+#if defined(__CUDACC__)
+    if (near)
+        asm volatile("fence.sc.gpu;" : : : "memory");
+    else
+        asm volatile("fence.sc.sys;" : : : "memory");
+#elif defined(__SANITIZE_THREAD__)
+    /* ThreadSanitizer does not know fences; a read-modify-write orders the same on x86. */
+    uint32_t word = 0;
+    (void)near;
+    __atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
+#else
+    (void)near;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/** Tell the neighbours that this run has begun: halos here are free. Whether all is well. A block. */
+HEM_DEV bool hemd_halo_begin(const hemd_halo_args *args, const hemd_halo_run *run) {
+    hem_group block = hem_block();
+    bool bad = block.rank == 0 && hemd_load64_relaxed(&args->state->failed) != 0;
+    if (hem_group_any(block, bad))
+        return false;
+    for (uint32_t l = block.rank; l < args->lane_count; l += block.size) {
+        const hemd_halo_lane *lane = &args->lanes[l];
+        if (lane->direct == 0)
+            continue;
+        /* Pairs with the acquire in hemd_halo_is_there: whatever read the halos has ended. */
+        hemd_fence(lane->near != 0);
+        hemd_unit_store(&lane->out->begun, args->expects[l], run->number);
+        hemd_halo_fence_full(lane->near != 0); /* pairs with that in hemi_halo_device_drain */
+    }
+    hem_group_sync(block);
+    return true;
+}
+
+/** The work of a start, of this block: what waits for nobody first. */
+HEM_DEV void hemd_halo_send(const hemd_halo_args *args, const hemd_halo_run *run) {
+    hemd_halo_run share = *run;
+    if (args->direct == 0) {
+        if (hemd_load64_relaxed(&args->state->failed) == 0)
+            hemd_halo_work(args, run);
+        return;
+    }
+    if (!hemd_halo_begin(args, run))
+        return;
+    share.end = run->end < args->direct_first ? run->end : args->direct_first;
+    hemd_halo_work(args, &share);
+    share.first = run->first > args->direct_first ? run->first : args->direct_first;
+    share.end = run->end;
+    if (share.first < share.end &&
+        hemd_halo_await_lanes(args, &share, args->tiles[share.first].lane,
+                              args->tiles[share.end - 1].lane + 1))
+        hemd_halo_work(args, &share);
+}
+
 /** The kernel went well: tell all neighbours that the messages are there. A warp. */
 HEM_DEV void hemd_halo_post(const hemd_halo_args *args, const hemd_halo_run *run) {
     hem_group warp = hem_warp();
@@ -163,9 +250,12 @@ HEM_DEV void hemd_halo_post(const hemd_halo_args *args, const hemd_halo_run *run
 /** Tell all neighbours, and the host, that this rank has given up. A warp. */
 HEM_DEV void hemd_halo_give_up(const hemd_halo_args *args) {
     hem_group warp = hem_warp();
-    for (uint32_t l = warp.rank; l < args->lane_count; l += warp.size)
-        if (args->lanes[l].out != NULL)
-            hemd_store64_relaxed(&args->lanes[l].out->gone, 1);
+    for (uint32_t l = warp.rank; l < args->lane_count; l += warp.size) {
+        if (args->lanes[l].out == NULL)
+            continue;
+        hemd_fence(false); /* all that was written into the neighbour's halo comes before */
+        hemd_store64_relaxed(&args->lanes[l].out->gone, 1);
+    }
     if (warp.rank == 0)
         hemd_store64_relaxed(&args->host->failed, hemd_load64_relaxed(&args->state->failed));
 }
@@ -228,8 +318,7 @@ HEM_DEV void hemd_halo_kernel(const hemd_halo_args *args, bool finishes) {
     hemd_halo_run run = hemd_halo_enter(args, finishes);
     hem_group block = hem_block();
     if (run.number != 0 && !finishes) {
-        if (hemd_load64_relaxed(&args->state->failed) == 0)
-            hemd_halo_work(args, &run);
+        hemd_halo_send(args, &run);
     } else if (run.number != 0 && run.first < run.end) {
         bool all = args->groups != NULL;
         uint32_t low = all ? 0 : args->tiles[run.first].lane;

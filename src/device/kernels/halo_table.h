@@ -132,7 +132,11 @@ typedef struct hemd_halo_area {
         hemd_unit note; /**< of the message of run e, in notes[e % 2]: data = check, stamp = e */
         unsigned char apart[HEM_DEV_LINE - sizeof(hemd_unit)];
     } notes[2];
-    uint64_t gone; /**< by S's kernels: a run of S failed */
+    /** By S's start of run e, if values go straight into halos here or there: S's halos are free for
+     *  the values of run e, and S may write to R's. data = check of what S expects, stamp = e */
+    hemd_unit begun;
+    unsigned char apart_begun[HEM_DEV_LINE - sizeof(hemd_unit)];
+    uint64_t gone; /**< by S's kernels: a run of S failed, and it writes nothing any more */
     unsigned char apart[HEM_DEV_LINE - sizeof(uint64_t)];
     uint64_t gone_cpu; /**< by S's CPU: enum hemi_gone */
     unsigned char apart_cpu[HEM_DEV_LINE - sizeof(uint64_t)];
@@ -147,7 +151,9 @@ typedef struct hemd_halo_lane {
     uint64_t in_bytes; /**< of one landing buffer here */
     uint64_t out_bytes;
     uint32_t peer;
-    uint32_t near; /**< its GPU is this rank's */
+    uint32_t near;   /**< its GPU is this rank's */
+    uint32_t direct; /**< values go straight into halos, here or there: `begun` is told */
+    uint32_t spare;
 } hemd_halo_lane;
 
 /** What changes from run to run, in the rank's own device memory; written by its kernels, and
@@ -158,7 +164,8 @@ typedef struct hemd_halo_state {
     uint64_t failed;   /**< not 0: broken, for ever. The low half is -status, above it peer + 1 */
     uint64_t began_ns; /**< the last run */
     uint64_t counted;  /**< kernels whose end was told to the host */
-    unsigned char apart[HEM_DEV_LINE - 5 * sizeof(uint64_t)];
+    uint64_t token;    /**< by the CPU: what neighbours are told, halo/exchange/engine.h */
+    unsigned char apart[HEM_DEV_LINE - 6 * sizeof(uint64_t)];
     uint64_t arrived; /**< blocks of the kernel that runs which have done their share */
     unsigned char apart_too[HEM_DEV_LINE - sizeof(uint64_t)];
 } hemd_halo_state;
@@ -167,6 +174,7 @@ typedef struct hemd_halo_state {
 typedef struct hemd_halo_host {
     uint64_t counted; /**< hemd_halo_state.counted */
     uint64_t failed;  /**< hemd_halo_state.failed */
+    uint64_t engines; /**< of what copy engines do: halo/exchange/engine.h */
 } hemd_halo_host;
 
 /** What a launch of either kernel is told. Nothing in it changes from run to run. */
@@ -181,11 +189,13 @@ typedef struct hemd_halo_args {
     const hemd_halo_group *groups;   /**< in the finish of a reverse run, instead of parts */
     const hemd_halo_source *sources; /**< the same */
     uint64_t tile_count;             /**< every lane with a peer has a tile, if an empty one */
-    uint64_t timeout_ns;             /**< of a run from its start; 0: none */
+    const uint64_t *expects;         /**< of a start: the checks of what comes in */
+    uint64_t direct_first; /**< of a start: tiles from here on go straight into halos, by lane */
+    uint64_t timeout_ns;   /**< of a run from its start; 0: none */
     uint32_t lane_count;
-    uint32_t near; /**< all peers are near, and no field is in host memory */
-    uint32_t tell; /**< tell the host when the kernel has ended */
-    uint32_t spare;
+    uint32_t near;   /**< all peers are near, and no field is in host memory */
+    uint32_t tell;   /**< tell the host when the kernel has ended */
+    uint32_t direct; /**< some lane is */
 } hemd_halo_args;
 
 /** n / d for n below 2^31: magic = 2^32 (2^shift - d) / d + 1, shift = ceil(log2 d). */

@@ -71,6 +71,15 @@ void hemi_standin_await_grids(void);
 void hemi_standin_warp_enter(void);
 void hemi_standin_warp_leave(void);
 
+/** Device memory that is listed, or NULL; taken back, which faults from then on. memory.c */
+void *hemi_standin_range_make(uint64_t bytes, uint64_t *whole_p);
+void hemi_standin_range_free(void *address);
+
+/** Memory that faults until the stream comes to where it was asked for, and from where it was given
+ *  back on. ordered.c */
+hem_status hemi_standin_alloc_on(void *context, void *stream, uint64_t bytes, void **address_p);
+void hemi_standin_free_on(void *context, void *stream, void *address);
+
 /** As hemi_standin_copy, for what was let in already. memory.c */
 void hemi_standin_move(void *to, const void *from, size_t bytes);
 
@@ -88,11 +97,25 @@ typedef struct hemi_standin_item {
 hemi_standin_item *hemi_standin_item_launch(const hemi_standin_grid *grid, size_t bytes);
 hemi_standin_item *hemi_standin_item_copy(uint32_t count, void *const *to, const void *const *from,
                                           const size_t *bytes);
+typedef struct hemi_standin_rows {
+    unsigned char *to;
+    const unsigned char *from;
+    uint64_t to_pitch;
+    uint64_t from_pitch;
+    uint64_t width;
+    uint64_t rows;
+} hemi_standin_rows;
+hemi_standin_item *hemi_standin_item_rows(const hemi_standin_rows *what);
 hemi_standin_item *hemi_standin_item_store(uint64_t *word, uint64_t value);
 hemi_standin_item *hemi_standin_item_await(const uint64_t *word, uint64_t value);
 hemi_standin_item *hemi_standin_item_call(void (*fn)(void *arg), void *arg);
 /** A pair: the second waits until the first was run. Once only. False without memory. */
 bool hemi_standin_item_pair(hemi_standin_item **first_p, hemi_standin_item **second_p);
+/** Something to be done once, which tells `mark_p` when it was. */
+hemi_standin_item *hemi_standin_item_mark(void **mark_p);
+/** HEM_OK when it was done, HEM_ERR_TIMEOUT before, HEM_ERR_SYSTEM if it never will be. */
+hem_status hemi_standin_mark_test(void *mark);
+void hemi_standin_mark_drop(void *mark);
 /** All of a graph; holds a reference to it. */
 hemi_standin_item *hemi_standin_item_graph(hemi_standin_graph *graph);
 void hemi_standin_item_free(hemi_standin_item *item);

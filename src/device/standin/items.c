@@ -75,6 +75,28 @@ hemi_standin_item *hemi_standin_item_copy(uint32_t count, void *const *to, const
     return &made->item;
 }
 
+typedef struct rows_item {
+    hemi_standin_item item;
+    hemi_standin_rows what;
+} rows_item;
+
+static hem_status rows_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    const hemi_standin_rows *what = &((rows_item *)item)->what;
+    (void)crew;
+    for (uint64_t i = 0; i < what->rows; i++)
+        hemi_standin_move(what->to + i * what->to_pitch, what->from + i * what->from_pitch,
+                          what->width);
+    return HEM_OK;
+}
+
+hemi_standin_item *hemi_standin_item_rows(const hemi_standin_rows *what) {
+    rows_item *made = item_make(sizeof *made, rows_run);
+    if (made == NULL)
+        return NULL;
+    made->what = *what;
+    return &made->item;
+}
+
 typedef struct word_item {
     hemi_standin_item item;
     uint64_t *word;
@@ -138,11 +160,12 @@ hemi_standin_item *hemi_standin_item_call(void (*fn)(void *arg), void *arg) {
     return &made->item;
 }
 
-/* An event that two items share. */
+/* An event that two items share, or an item and who asked for a mark. */
 typedef struct event {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool done;
+    bool lost; /* the item was dropped before it was run */
     uint32_t refs;
 } event;
 
@@ -151,16 +174,24 @@ typedef struct event_item {
     event *event;
 } event_item;
 
-static void event_drop(hemi_standin_item *item) {
-    event *shared = ((event_item *)item)->event;
+static void event_leave(event *shared, bool loses) {
     pthread_mutex_lock(&shared->lock);
     bool last = --shared->refs == 0;
+    shared->lost |= loses && !shared->done;
     pthread_mutex_unlock(&shared->lock);
     if (!last)
         return;
     pthread_mutex_destroy(&shared->lock);
     pthread_cond_destroy(&shared->changed);
     free(shared);
+}
+
+static void event_drop(hemi_standin_item *item) {
+    event_leave(((event_item *)item)->event, false);
+}
+
+static void mark_drop(hemi_standin_item *item) {
+    event_leave(((event_item *)item)->event, true);
 }
 
 static hem_status mark_run(hemi_standin_item *item, hemi_standin_crew *crew) {
@@ -201,6 +232,37 @@ bool hemi_standin_item_pair(hemi_standin_item **first_p, hemi_standin_item **sec
     *first_p = &first->item;
     *second_p = &second->item;
     return true;
+}
+
+hemi_standin_item *hemi_standin_item_mark(void **mark_p) {
+    event *shared = calloc(1, sizeof *shared);
+    event_item *made = item_make(sizeof *made, mark_run);
+    if (shared == NULL || made == NULL) {
+        free(shared);
+        free(made);
+        return NULL;
+    }
+    pthread_mutex_init(&shared->lock, NULL);
+    pthread_cond_init(&shared->changed, NULL);
+    shared->refs = 2;
+    made->event = shared;
+    made->item.drop = mark_drop;
+    *mark_p = shared;
+    return &made->item;
+}
+
+hem_status hemi_standin_mark_test(void *mark) {
+    event *shared = mark;
+    pthread_mutex_lock(&shared->lock);
+    hem_status status = shared->done ? HEM_OK : HEM_ERR_TIMEOUT;
+    if (shared->lost)
+        status = HEM_ERR_SYSTEM;
+    pthread_mutex_unlock(&shared->lock);
+    return status;
+}
+
+void hemi_standin_mark_drop(void *mark) {
+    event_leave(mark, false);
 }
 
 typedef struct graph_item {

@@ -19,6 +19,7 @@ KERNEL(halo_start, hemd_halo_args)
 KERNEL(halo_finish, hemd_halo_args)
 KERNEL(coll, hemd_coll_args)
 KERNEL(copy, hemd_copy_args)
+KERNEL(straight, hemd_straight_args)
 
 typedef struct entry {
     const char *name;
@@ -32,6 +33,7 @@ static const entry table[HEMI_KERNELS] = {
     [HEMI_KERNEL_HALO_FINISH] = {"halo_finish", run_halo_finish, sizeof(struct hemd_halo_args)},
     [HEMI_KERNEL_COLL] = {"coll", run_coll, sizeof(struct hemd_coll_args)},
     [HEMI_KERNEL_COPY] = {"copy", run_copy, sizeof(struct hemd_copy_args)},
+    [HEMI_KERNEL_STRAIGHT] = {"straight", run_straight, sizeof(struct hemd_straight_args)},
 };
 
 hemi_standin_kernel hemi_standin_kernel_of(const void *context, enum hemi_kernel kernel,

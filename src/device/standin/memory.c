@@ -275,20 +275,31 @@ const hemi_device_memory_ops hemi_standin_memory_ops = {
     .copy = op_copy,
 };
 
-HEM_API void *hemi_standin_alloc(size_t bytes) {
+void *hemi_standin_range_make(uint64_t bytes, uint64_t *whole_p) {
     range *made = range_make(bytes);
-    return made != NULL ? made->address : NULL;
+    if (made == NULL)
+        return NULL;
+    *whole_p = made->whole;
+    return made->address;
 }
 
-HEM_API void hemi_standin_free(void *address) {
-    if (address == NULL)
-        return;
+HEM_API void *hemi_standin_alloc(size_t bytes) {
+    uint64_t whole = 0;
+    return hemi_standin_range_make(bytes, &whole);
+}
+
+void hemi_standin_range_free(void *address) {
     pthread_mutex_lock(&ranges_lock);
     range *found = range_find(address, 0);
     pthread_mutex_unlock(&ranges_lock);
     if (found == NULL || found->address != address)
         abort();
     range_remove(found);
+}
+
+HEM_API void hemi_standin_free(void *address) {
+    if (address != NULL)
+        hemi_standin_range_free(address);
 }
 
 /* A signal that a CPU gives a kernel is such a copy: words that others look at meanwhile. */
