@@ -9,6 +9,12 @@
  *
  * What came in a round travels with its completion: in the result of the blocking call, or with the
  * operation of the started one. Nothing of it is overwritten by later rounds.
+ *
+ * Data may be in device memory on either side, whatever it is on the other, once this rank's device is
+ * open (hem_device_open, or any device object before); as long as it is not, addresses are taken for
+ * the host's. Metadata is always in host memory. Streams say when memory may be touched: nothing here
+ * blocks the host for them, and when a round is done, what came in it is there, for the host and for
+ * what is put on any stream from then on.
  */
 #ifndef HEM_LINE_H
 #define HEM_LINE_H
@@ -31,13 +37,17 @@ typedef struct hem_line_buffer {
      *  before. */
     hem_event *ready;
     void *own; /**< anything; comes back in hem_delivery */
+    /** If not NULL: the same for what is on this stream, of a device or of the host, when the allocator
+     *  returns; so that memory can be allocated in the order of a stream. */
+    hem_stream *stream;
 } hem_line_buffer;
 
 /**
  * Get memory for `bytes` bytes that come from `peer`, with the metadata that came with them.
  *
  * Called by whichever thread makes progress, without a lock; it must not wait. Anything but HEM_OK
- * refuses the payload: the round fails with HEM_ERR_MEMORY here and at the peer.
+ * refuses the payload: the round fails with HEM_ERR_MEMORY here and at the peer. So does memory of a
+ * kind that it is not, and device memory where the rank's device is not open.
  */
 typedef hem_status (*hem_line_alloc_fn)(void *arg, int peer, const void *meta, size_t meta_bytes,
                                         size_t bytes, hem_line_buffer *buffer_p);
@@ -49,14 +59,21 @@ typedef void (*hem_line_free_fn)(void *arg, hem_line_buffer *buffer, size_t byte
 typedef struct hem_line_options {
     size_t struct_size;
     bool ring; /**< the same on all ranks */
-    /** Where data is received. Default: malloc, and hem_line_release frees it. Both or none. */
+    /** Where data is received. Both or none. Default: what was in host memory where it came from comes
+     *  into memory of malloc; what was in device memory, into device memory of the library, or of
+     *  malloc as well if this rank's device is not open. hem_line_release frees it. */
     hem_line_alloc_fn alloc;
     hem_line_free_fn release;
     void *alloc_arg;
     int64_t timeout_ns; /**< of creation. Default: the world's */
 } hem_line_options;
 
-/** Make a line of all ranks. Collective. @return HEM_OK or an error, the same on all ranks. */
+/**
+ * Make a line of all ranks. Collective. @return HEM_OK or an error, the same on all ranks.
+ *
+ * If this rank's device is open, some MiB of host memory are pinned for it, which may wait for kernels
+ * (docs/gpu.md). If it is opened later, the first round that needs them does so.
+ */
 HEM_API HEM_MUST_CHECK hem_status hem_line_create(hem_world *world, const hem_line_options *options,
                                                   hem_line **line_p);
 
@@ -99,6 +116,11 @@ typedef struct hem_line_round {
     const hem_payload *to_left; /**< NULL: nothing; not the same as 0 bytes */
     const hem_payload *to_right;
     bool done; /**< from now on; cannot be taken back */
+    /** If not NULL, a stream of the device (hem_stream_cuda) or of the host: data of the payloads is
+     *  ready when all that is on the stream now is done. What the library allocates of a device for
+     *  this round is freed in the order of this stream, if it is one of the device: after what is on it
+     *  when hem_line_release is called. The stream must stay until then. Not one that is captured. */
+    hem_stream *stream;
 } hem_line_round;
 
 /**
@@ -116,8 +138,10 @@ HEM_API HEM_MUST_CHECK hem_status hem_line_exchange(hem_line *line, const hem_li
                                                     hem_line_result *result_p, int64_t timeout_ns);
 
 /**
- * Start a round. Does not block. Payloads (not the structs) must stay until it is done. Rounds that
- * are started one after the other happen in that order.
+ * Start a round. Does not block, not for the stream of the round either. Payloads (not the structs)
+ * must stay until it is done. Rounds that are started one after the other happen in that order.
+ *
+ * @return as hem_line_exchange, for what is found at once; HEM_ERR_UNSUPPORTED, HEM_ERR_SYSTEM.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_line_start(hem_line *line, const hem_line_round *round,
                                                  hem_op **op_p);
@@ -133,6 +157,10 @@ HEM_API HEM_MUST_CHECK hem_status hem_line_take(hem_op *op, hem_line_result *res
 /**
  * Free what came in a round. Buffers of the caller's allocator go back to it, unless `data` was set
  * to NULL, which keeps them. NULL and an empty result are allowed. Local; the line may be gone.
+ *
+ * Device memory of the library is freed in the order of the round's stream; without one, nothing uses
+ * it any more. Kept, it is the caller's: for CUDA cudaFreeAsync frees it. What is neither released nor
+ * kept when the line's world is closed is freed then.
  */
 HEM_API void hem_line_release(hem_line_result *result);
 
@@ -173,7 +201,8 @@ HEM_API HEM_MUST_CHECK hem_status hem_reach_rows(const hem_reach *reach, uint64_
 
 /**
  * Fetch the rows: `before` and `after` get as many as hem_reach_rows says, in order. Any number of
- * times, with other data each time. Collective. @return as hem_coll_run.
+ * times, with other data each time. All of it is in host memory. Collective. @return as hem_coll_run;
+ *         HEM_ERR_UNSUPPORTED for device memory.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_reach_run(hem_reach *reach, const void *rows, void *before,
                                                 void *after, int64_t timeout_ns);

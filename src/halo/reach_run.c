@@ -1,4 +1,5 @@
 /* Runs of a reach, as operations. */
+#include "halo/line/device.h"
 #include "halo/reach.h"
 
 #include <stdio.h>
@@ -204,6 +205,14 @@ static hem_status check(const hem_reach *reach, const void *rows, const void *be
     if ((rows == NULL && reach->rows > 0) || (before == NULL && reach->before > 0) ||
         (after == NULL && reach->after > 0))
         return hemi_fail(HEM_ERR_ARG, "%s: a buffer that is needed is NULL", call);
+    const hemi_device *device = hemi_line_device_peek(reach->world->root);
+    if (device != NULL &&
+        (hemi_line_is_device(device, rows) || hemi_line_is_device(device, before) ||
+         hemi_line_is_device(device, after)))
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "%s: rows in device memory are not fetched; copy them to host memory, or "
+                         "pass them along a line",
+                         call);
     return hemi_engine_check(reach->world, call);
 }
 

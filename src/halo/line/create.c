@@ -27,8 +27,23 @@ static void chore_destroy(struct hem_op *op) {
 
 static const hemi_op_type chore_type = {.call = HEMI_CALL_LINE, .destroy = chore_destroy};
 
+/* Give back what the line has of a device. Nothing is under way, or the rank has ended. */
+static void unequip(hem_line *line) {
+    hemi_root *root = line->world->root;
+    for (int s = HEMI_LEFT; s <= HEMI_RIGHT; s++) {
+        hemi_line_mark_drop(&line->in[s].mark);
+        free(line->in[s].bounce);
+        line->in[s].bounce = NULL;
+        hemi_line_stage_free(root, &line->out[s].stage);
+        hemi_line_stage_free(root, &line->in[s].stage);
+    }
+    hemi_line_device_drop(line->device);
+    line->device = NULL;
+}
+
 static void orphan(hemi_child *child, bool dead) {
     hem_line *line = (hem_line *)(void *)child;
+    unequip(line);
     line->world = NULL;
     if (!dead)
         return;
@@ -56,8 +71,6 @@ static hem_status read_options(hem_line *line, const hem_line_options *options, 
 }
 
 static hem_status make_chore(hem_line *line) {
-    if (line->alloc == NULL)
-        return HEM_OK;
     struct hem_op *op = calloc(1, sizeof *op);
     if (op == NULL)
         return hemi_fail(HEM_ERR_MEMORY, "no memory for a line");
@@ -122,6 +135,24 @@ static void unmake(hem_line *line) {
     free(line);
 }
 
+/* Where the device is open, staging memory is pinned now: later that might wait for a kernel that waits
+ * for this rank. What fails is tried again, and told, when it is needed. */
+static void equip_all(hem_line *line) {
+    hem_status status = HEM_OK;
+    char sentence[HEMI_ERROR_MAX];
+    if (hemi_line_device_peek(line->world->root) == NULL)
+        return;
+    hemi_error_save(sentence);
+    for (int s = HEMI_LEFT; s <= HEMI_RIGHT && status == HEM_OK; s++) {
+        if (!hemi_line_has(line, s))
+            continue;
+        status = hemi_line_equip(line, &line->out[s].stage);
+        if (status == HEM_OK)
+            status = hemi_line_equip(line, &line->in[s].stage);
+    }
+    hemi_error_restore(sentence);
+}
+
 hem_status hem_line_create(hem_world *world, const hem_line_options *options, hem_line **line_p) {
     if (world == NULL)
         return hemi_fail(HEM_ERR_ARG, "hem_line_create: world is NULL");
@@ -151,6 +182,7 @@ hem_status hem_line_create(hem_world *world, const hem_line_options *options, he
     }
     line->child.orphan = orphan;
     hemi_world_adopt(world, &line->child);
+    equip_all(line);
     *line_p = line;
     return HEM_OK;
 }
@@ -187,6 +219,7 @@ hem_status hem_line_destroy(hem_line *line) {
     hemi_error_save(sentence);
     if (world != NULL) {
         stop(line);
+        unequip(line);
         hemi_world_abandon(world, &line->child);
     }
     (void)hem_op_free(line->chore);

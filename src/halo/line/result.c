@@ -10,7 +10,10 @@ bool hemi_delivery_make(const hem_line *line, const hemi_line_header *header,
     hemi_line_keep *keep = malloc(sizeof *keep + header->meta_bytes);
     if (keep == NULL)
         return false;
-    *keep = (hemi_line_keep){line->release, line->alloc_arg, header->data_bytes, KEEP_MAGIC};
+    *keep = (hemi_line_keep){.release = line->release,
+                             .arg = line->alloc_arg,
+                             .bytes = header->data_bytes,
+                             .magic = KEEP_MAGIC};
     delivery->present = true;
     delivery->meta = keep + 1;
     delivery->meta_bytes = header->meta_bytes;
@@ -21,11 +24,13 @@ bool hemi_delivery_make(const hem_line *line, const hemi_line_header *header,
 void hemi_delivery_free(hem_delivery *delivery, bool dead) {
     if (!delivery->present || delivery->meta == NULL)
         return;
-    hemi_line_keep *keep = (hemi_line_keep *)delivery->meta - 1;
+    hemi_line_keep *keep = hemi_delivery_keep(delivery);
     if (keep->magic != KEEP_MAGIC)
         return; /* not one of ours */
     keep->magic = 0;
-    if (delivery->buffer.data != NULL && keep->release == NULL)
+    if (keep->memory.address != NULL)
+        hemi_line_memory_free(&keep->memory, delivery->buffer.data == NULL);
+    else if (delivery->buffer.data != NULL && keep->release == NULL)
         free(delivery->buffer.data);
     else if (delivery->buffer.data != NULL && !dead)
         keep->release(keep->arg, &delivery->buffer, keep->bytes);

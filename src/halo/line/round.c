@@ -1,9 +1,13 @@
 /* Rounds as operations: starting, waiting, taking what came. */
 #include "base/options.h"
+#include "core/stream.h"
 #include "halo/line/line.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+#define COPY_NAPS   5000
+#define COPY_NAP_NS 200000
 
 static void start(struct hem_op *op) {
     hemi_round *round = (hemi_round *)(void *)op;
@@ -37,6 +41,13 @@ static void cancel(struct hem_op *op) {
     hemi_line_await_end(line);
 }
 
+/* Copies are short. If the device does not end them, there is nothing to be done about it. */
+static void await_copies(const hem_line *line, hemi_line_stage *stage) {
+    const hemi_platform *platform = line->world->root->platform;
+    for (int i = 0; i < COPY_NAPS && hemi_line_stage_settle(stage) == HEMI_AGAIN; i++)
+        platform->nap(platform->ctx, COPY_NAP_NS);
+}
+
 /* The rank has ended without closing: nobody may touch what is freed now. */
 static void forget(hem_line *line) {
     for (int s = HEMI_LEFT; s <= HEMI_RIGHT; s++) {
@@ -46,6 +57,8 @@ static void forget(hem_line *line) {
                 hemi_letter_forget(letters[i]);
                 letters[i]->op.state = HEMI_OP_DONE;
             }
+        await_copies(line, &line->out[s].stage);
+        await_copies(line, &line->in[s].stage);
     }
 }
 
@@ -54,6 +67,7 @@ static void destroy(struct hem_op *op) {
     bool dead = op->state == HEMI_OP_RUNNING;
     if (dead && round->line != NULL)
         forget(round->line);
+    hemi_line_mark_drop(&round->mark);
     hemi_delivery_free(&round->in[HEMI_LEFT], dead);
     hemi_delivery_free(&round->in[HEMI_RIGHT], dead);
     free(round);
@@ -99,6 +113,28 @@ static hem_status check(const hem_line *line, const char *call) {
     return hemi_engine_check(line->world, call);
 }
 
+/* Find out where the payloads are, and get what it takes to send them from there. */
+static hem_status find_device(hemi_round *round, hem_line *line) {
+    const hemi_device *device = hemi_line_device_peek(line->world->root);
+    hem_status status = HEM_OK;
+    for (int s = HEMI_LEFT; device != NULL && s <= HEMI_RIGHT && status == HEM_OK; s++) {
+        if (round->out[s].data_bytes == 0 || !hemi_line_has(line, s) ||
+            !hemi_line_is_device(device, round->out[s].data))
+            continue;
+        round->device[s] = true;
+        status = hemi_line_equip(line, &line->out[s].stage);
+    }
+    return status;
+}
+
+static hem_status set_stream(hemi_round *round, const hem_line *line, hem_stream *stream,
+                             const char *call) {
+    if (stream == NULL)
+        return HEM_OK;
+    round->stream = hemi_stream_native(stream, &round->streamed);
+    return hemi_line_mark_set(line->world->root, stream, call, &round->mark);
+}
+
 /* Read what the caller wants into a zeroed round; `done_p` says whether this rank is done. */
 static hem_status fill_in(hemi_round *round, hem_line *line, const hem_line_round *wanted,
                           const char *call, bool *done_p) {
@@ -120,16 +156,21 @@ static hem_status fill_in(hemi_round *round, hem_line *line, const hem_line_roun
     }
     round->line = line;
     *done_p = r.done;
-    return HEM_OK;
+    status = find_device(round, line);
+    if (status == HEM_OK)
+        status = set_stream(round, line, r.stream, call);
+    return status;
 }
 
 /* Begin the round, unless the line is broken. Under the lock. */
 static hem_status begin(hemi_round *round, bool done, const char *call) {
     hem_line *line = round->line;
-    if (line->broken)
+    if (line->broken) {
+        hemi_line_mark_drop(&round->mark);
         return hemi_fail(HEM_ERR_REVOKED,
                          "%s: the line has been broken since round %" PRIu64 ": %.160s", call,
                          line->fault, line->text);
+    }
     if (done && line->done == 0)
         line->done = line->rounds + 1;
     hemi_op_begin(&round->op);
@@ -163,7 +204,18 @@ hem_status hem_line_start(hem_line *line, const hem_line_round *round, hem_op **
     return status;
 }
 
+/* From now on the caller may use the memory on the stream of the round. */
+static void name_stream(const hemi_round *round, const hem_delivery *delivery) {
+    if (!delivery->present)
+        return;
+    hemi_line_memory *memory = &hemi_delivery_keep(delivery)->memory;
+    memory->stream = round->stream;
+    memory->streamed = round->streamed;
+}
+
 static void hand_over(hemi_round *round, hem_line_result *result_p) {
+    name_stream(round, &round->in[HEMI_LEFT]);
+    name_stream(round, &round->in[HEMI_RIGHT]);
     *result_p = (hem_line_result){.from_left = round->in[HEMI_LEFT],
                                   .from_right = round->in[HEMI_RIGHT],
                                   .round = round->number,

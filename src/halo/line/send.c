@@ -33,7 +33,9 @@ static size_t write_message(hemi_line_message *message, const hemi_round *round,
             memcpy(message->rest, payload->meta, payload->meta_bytes);
         used = payload->meta_bytes;
     }
-    if (payload->data_bytes <= HEMI_LINE_SHORT - used) {
+    if (round->device[s]) {
+        flags |= HEMI_LINE_DEVICE;
+    } else if (payload->data_bytes <= HEMI_LINE_SHORT - used) {
         flags |= HEMI_LINE_DATA;
         if (payload->data_bytes > 0)
             memcpy(message->rest + used, payload->data, payload->data_bytes);
@@ -44,7 +46,7 @@ static size_t write_message(hemi_line_message *message, const hemi_round *round,
     return sizeof message->header + used;
 }
 
-static void begin_letter(hem_line *line, int s, const void *data, size_t bytes) {
+void hemi_line_send_letter(hem_line *line, int s, const void *data, size_t bytes) {
     hemi_line_out *out = &line->out[s];
     hemi_side_letter(&line->sides->side[s], &out->letter, HEMI_CALL_LINE, true,
                      (void *)(uintptr_t)data, bytes);
@@ -60,6 +62,15 @@ static uint32_t next_part(const hemi_line_out *out, uint32_t after) {
     return HEMI_PART_END;
 }
 
+/* Whether the data of host memory may be read: some of it may go with the header. */
+static bool may_read(hem_line *line, hemi_round *round, int s) {
+    if (round->device[s] || round->out[s].data_bytes == 0 || hemi_line_is_ready(line, round))
+        return true;
+    line->out[s].held = true;
+    hemi_line_watch(line);
+    return false;
+}
+
 static bool send_header(hem_line *line, int s) {
     hemi_line_out *out = &line->out[s];
     hemi_round *round = out->at;
@@ -67,6 +78,8 @@ static bool send_header(hem_line *line, int s) {
     uint64_t done = 0;
     if (!find_done(line, round, s, &done))
         return false;
+    if (!may_read(line, round, s))
+        return line->broken;
     size_t bytes = write_message(&out->message, round, s, done);
     hem_status status = bytes > HEMI_SLOT_BYTES ? hemi_lane_reserve_ring(lane) : HEM_OK;
     if (status != HEM_OK) {
@@ -80,13 +93,14 @@ static bool send_header(hem_line *line, int s) {
     if (hemi_direct_send(lane, &out->message, bytes))
         hemi_lane_wake(lane);
     else
-        begin_letter(line, s, &out->message, bytes);
+        hemi_line_send_letter(line, s, &out->message, bytes);
     return true;
 }
 
 bool hemi_line_send(hem_line *line, int s) {
     hemi_line_out *out = &line->out[s];
     hemi_round *round = out->at;
+    out->held = false;
     if (round == NULL || hemi_letter_is_running(&out->letter))
         return false;
     if (out->letter.op.status != HEM_OK) {
@@ -99,12 +113,19 @@ bool hemi_line_send(hem_line *line, int s) {
         return send_header(line, s);
     case HEMI_PART_META:
         out->part = next_part(out, HEMI_PART_META);
-        begin_letter(line, s, payload->meta, payload->meta_bytes);
+        hemi_line_send_letter(line, s, payload->meta, payload->meta_bytes);
         return true;
     case HEMI_PART_DATA:
+        if (round->device[s]) {
+            out->part = HEMI_PART_STAGED;
+            hemi_line_stage_begin(&out->stage, NULL);
+            return true;
+        }
         out->part = HEMI_PART_END;
-        begin_letter(line, s, payload->data, payload->data_bytes);
+        hemi_line_send_letter(line, s, payload->data, payload->data_bytes);
         return true;
+    case HEMI_PART_STAGED:
+        return hemi_line_send_staged(line, s);
     default:
         out->sent = round->number;
         out->at = round->next;

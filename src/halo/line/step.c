@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define NAP_NS 50000
 /* Steps before others get their turn. */
@@ -38,6 +39,7 @@ static void finish(hem_line *line, hem_status status) {
     hemi_round *round = line->head;
     line->head = round->next;
     round->line = NULL;
+    hemi_line_mark_drop(&round->mark);
     hemi_op_complete(&round->op, status);
 }
 
@@ -61,11 +63,18 @@ static hem_status reason(const hem_line *line, uint64_t number) {
                      line->fault, line->text);
 }
 
-static bool is_busy(const hem_line *line) {
-    for (int s = HEMI_LEFT; s <= HEMI_RIGHT; s++)
+static bool is_busy(hem_line *line) {
+    for (int s = HEMI_LEFT; s <= HEMI_RIGHT; s++) {
         if (hemi_letter_is_running(&line->out[s].letter) ||
             hemi_letter_is_running(&line->in[s].letter) || line->in[s].calling)
             return true;
+        /* Of the device nobody rings. */
+        if (hemi_line_stage_settle(&line->out[s].stage) == HEMI_AGAIN ||
+            hemi_line_stage_settle(&line->in[s].stage) == HEMI_AGAIN) {
+            hemi_line_watch(line);
+            return true;
+        }
+    }
     return false;
 }
 
@@ -76,8 +85,12 @@ static bool end_all(hem_line *line) {
     while (line->head != NULL)
         finish(line, reason(line, line->head->number));
     for (int s = HEMI_LEFT; s <= HEMI_RIGHT; s++) {
+        hemi_line_in *in = &line->in[s];
         line->out[s].at = NULL;
-        line->in[s].at = NULL;
+        in->at = NULL;
+        hemi_line_mark_drop(&in->mark);
+        free(in->bounce);
+        in->bounce = NULL;
     }
     return true;
 }
@@ -140,7 +153,7 @@ static bool step(hem_line *line) {
 /* Whether the round waits for the neighbour, and not for an allocator or for a buffer's stream. */
 static bool waits_for(const hem_line *line, const hemi_round *round, int s) {
     const hemi_line_in *in = &line->in[s];
-    bool here = in->phase == HEMI_IN_ALLOC || in->phase == HEMI_IN_READY;
+    bool here = in->phase == HEMI_IN_ALLOC || in->held;
     return hemi_line_lacks(line, round, s) &&
            !(here && in->received < round->number && line->out[s].sent >= round->number);
 }
@@ -176,8 +189,10 @@ hem_status hemi_line_advance(hemi_task *task) {
     while (turns < TURN && step(line))
         turns++;
     bool moved = (!line->broken && finish_done(line)) || turns > 0;
-    if (moved)
+    if (moved) {
         hemi_store32_relaxed(&engine->moves, engine->moves + 1);
+        line->moved = true;
+    }
     if (turns == TURN && !line->broken)
         return HEMI_MORE;
     look_for_gone(line, gone);
