@@ -82,6 +82,23 @@ typedef struct hem_binding {
     uint32_t number;
 } hem_binding;
 
+/**
+ * How values get into halos in device memory, in forward runs. All give the same bytes. Halos in host
+ * memory and reverse runs are always as with HEM_EXCHANGE_STAGED.
+ */
+typedef enum hem_exchange_way {
+    /** Through memory of the library: packed by the start, unpacked by the finish. A start waits for
+     *  nobody, and halos stay as they are until the finish. The default. */
+    HEM_EXCHANGE_STAGED = 0,
+    /** As HEM_EXCHANGE_DIRECT where kernels of the owner can reach a halo and it has pieces of at
+     *  least 32 bytes side by side; elsewhere staged. */
+    HEM_EXCHANGE_BEST,
+    /** Straight into the neighbours' halos: nothing is unpacked. A start gives this rank's halos free,
+     *  and waits for the starts of its neighbours. So ranks that start several such exchanges on one
+     *  stream do it in the same order, and what reads old halos comes before the start. */
+    HEM_EXCHANGE_DIRECT
+} hem_exchange_way;
+
 /** Zero means default everywhere; set `struct_size` to sizeof(hem_exchange_options). */
 typedef struct hem_exchange_options {
     size_t struct_size;
@@ -90,6 +107,8 @@ typedef struct hem_exchange_options {
     size_t count;
     int64_t setup_timeout_ns; /**< Default: the world's */
     int64_t run_timeout_ns;   /**< of a run from its start. Default: none */
+    /** The same on all ranks. Of a way that is asked for all fields in device memory must allow it. */
+    hem_exchange_way way;
 } hem_exchange_options;
 
 /**
@@ -97,7 +116,8 @@ typedef struct hem_exchange_options {
  * stay.
  *
  * Collective. @return HEM_OK; HEM_ERR_ARG, HEM_ERR_RANGE for a field that does not fit its domain;
- *         HEM_ERR_MISMATCH if ranks bind different fields, types or levels; HEM_ERR_LIMIT;
+ *         HEM_ERR_MISMATCH if ranks bind different fields, types or levels, or want another way;
+ *         HEM_ERR_UNSUPPORTED if the way that was asked for is not possible; HEM_ERR_LIMIT;
  *         HEM_ERR_MEMORY, HEM_ERR_PEER, HEM_ERR_TIMEOUT, HEM_ERR_REVOKED. On all ranks the same.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_exchange_create(hem_world *world,
@@ -165,7 +185,9 @@ HEM_API hem_op *hem_exchange_op(hem_exchange *exchange);
  * Start a run in stream order: after everything that is on the stream.
  *
  * Does not block. Halos are written when the stream of hem_exchange_finish_on gets there, or in
- * hem_exchange_finish, so that work before that may still read the old ones. A run that was started
+ * hem_exchange_finish, so that work before that may still read the old ones; but those in device
+ * memory that values go straight into (hem_exchange_way) may be written as soon as the stream gets to
+ * the start. A run that was started
  * on a stream before and has not finished is finished first, if its stream is ordered before this
  * one; otherwise that is HEM_ERR_ARG. What fails later is the stream's status. Local.
  *

@@ -157,10 +157,6 @@ typedef struct hemi_device_stream_ops {
     hem_status (*alloc_on)(void *context, void *stream, uint64_t bytes, void **address_p);
     /** Give it back after all that is on the stream now, which may be another one. Does not wait. */
     void (*free_on)(void *context, void *stream, void *address);
-    /** Copy `rows` rows of `width` bytes by the copy engines. The first bytes of rows are as far from
-     *  each other as the pitches say, which are at least `width` and below 2^31. */
-    hem_status (*copy_rows)(void *context, void *stream, void *to, uint64_t to_pitch,
-                            const void *from, uint64_t from_pitch, uint64_t width, uint64_t rows);
 } hemi_device_stream_ops;
 
 typedef struct hemi_device_module {

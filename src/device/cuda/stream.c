@@ -149,21 +149,6 @@ static hem_status stream_copy(void *context, void *stream, uint32_t count, void 
     return status;
 }
 
-static hem_status stream_copy_rows(void *context, void *stream, void *to, uint64_t to_pitch,
-                                   const void *from, uint64_t from_pitch, uint64_t width,
-                                   uint64_t rows) {
-    hemi_cuda *cuda = context;
-    hemi_cuda_turn turn;
-    hem_status status = hemi_cuda_enter(cuda, &turn);
-    if (status != HEM_OK)
-        return status;
-    cudaError_t error =
-        cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, rows, cudaMemcpyDefault, stream);
-    status = hemi_cuda_check(cuda, error, "cudaMemcpy2DAsync");
-    hemi_cuda_leave(cuda, &turn);
-    return status;
-}
-
 static hem_status stream_store(void *context, void *stream, uint64_t *word, uint64_t value) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
@@ -309,5 +294,4 @@ const hemi_device_stream_ops hemi_cuda_stream_ops = {
     .unmark = hemi_cuda_unmark,
     .alloc_on = hemi_cuda_alloc_on,
     .free_on = hemi_cuda_free_on,
-    .copy_rows = stream_copy_rows,
 };

@@ -164,8 +164,7 @@ typedef struct hemd_halo_state {
     uint64_t failed;   /**< not 0: broken, for ever. The low half is -status, above it peer + 1 */
     uint64_t began_ns; /**< the last run */
     uint64_t counted;  /**< kernels whose end was told to the host */
-    uint64_t token;    /**< by the CPU: what neighbours are told, halo/exchange/engine.h */
-    unsigned char apart[HEM_DEV_LINE - 6 * sizeof(uint64_t)];
+    unsigned char apart[HEM_DEV_LINE - 5 * sizeof(uint64_t)];
     uint64_t arrived; /**< blocks of the kernel that runs which have done their share */
     unsigned char apart_too[HEM_DEV_LINE - sizeof(uint64_t)];
 } hemd_halo_state;
@@ -174,7 +173,6 @@ typedef struct hemd_halo_state {
 typedef struct hemd_halo_host {
     uint64_t counted; /**< hemd_halo_state.counted */
     uint64_t failed;  /**< hemd_halo_state.failed */
-    uint64_t engines; /**< of what copy engines do: halo/exchange/engine.h */
 } hemd_halo_host;
 
 /** What a launch of either kernel is told. Nothing in it changes from run to run. */

@@ -97,15 +97,6 @@ typedef struct hemi_standin_item {
 hemi_standin_item *hemi_standin_item_launch(const hemi_standin_grid *grid, size_t bytes);
 hemi_standin_item *hemi_standin_item_copy(uint32_t count, void *const *to, const void *const *from,
                                           const size_t *bytes);
-typedef struct hemi_standin_rows {
-    unsigned char *to;
-    const unsigned char *from;
-    uint64_t to_pitch;
-    uint64_t from_pitch;
-    uint64_t width;
-    uint64_t rows;
-} hemi_standin_rows;
-hemi_standin_item *hemi_standin_item_rows(const hemi_standin_rows *what);
 hemi_standin_item *hemi_standin_item_store(uint64_t *word, uint64_t value);
 hemi_standin_item *hemi_standin_item_await(const uint64_t *word, uint64_t value);
 hemi_standin_item *hemi_standin_item_call(void (*fn)(void *arg), void *arg);

@@ -75,28 +75,6 @@ hemi_standin_item *hemi_standin_item_copy(uint32_t count, void *const *to, const
     return &made->item;
 }
 
-typedef struct rows_item {
-    hemi_standin_item item;
-    hemi_standin_rows what;
-} rows_item;
-
-static hem_status rows_run(hemi_standin_item *item, hemi_standin_crew *crew) {
-    const hemi_standin_rows *what = &((rows_item *)item)->what;
-    (void)crew;
-    for (uint64_t i = 0; i < what->rows; i++)
-        hemi_standin_move(what->to + i * what->to_pitch, what->from + i * what->from_pitch,
-                          what->width);
-    return HEM_OK;
-}
-
-hemi_standin_item *hemi_standin_item_rows(const hemi_standin_rows *what) {
-    rows_item *made = item_make(sizeof *made, rows_run);
-    if (made == NULL)
-        return NULL;
-    made->what = *what;
-    return &made->item;
-}
-
 typedef struct word_item {
     hemi_standin_item item;
     uint64_t *word;

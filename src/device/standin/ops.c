@@ -45,16 +45,6 @@ static hem_status op_copy(void *context, void *stream, uint32_t count, void *con
     return hemi_standin_stream_put(context, stream, hemi_standin_item_copy(count, to, from, bytes));
 }
 
-static hem_status op_copy_rows(void *context, void *stream, void *to, uint64_t to_pitch,
-                               const void *from, uint64_t from_pitch, uint64_t width,
-                               uint64_t rows) {
-    if (to_pitch < width || from_pitch < width || to_pitch > INT32_MAX || from_pitch > INT32_MAX)
-        return hemi_standin_fail(context, HEM_ERR_ARG, "rows of %llu bytes are not so far apart",
-                                 (unsigned long long)width);
-    hemi_standin_rows what = {to, from, to_pitch, from_pitch, width, rows};
-    return hemi_standin_stream_put(context, stream, hemi_standin_item_rows(&what));
-}
-
 static hem_status op_store(void *context, void *stream, uint64_t *word, uint64_t value) {
     return hemi_standin_stream_put(context, stream, hemi_standin_item_store(word, value));
 }
@@ -135,7 +125,6 @@ const hemi_device_stream_ops hemi_standin_stream_ops = {
     .unmark = op_unmark,
     .alloc_on = hemi_standin_alloc_on,
     .free_on = hemi_standin_free_on,
-    .copy_rows = op_copy_rows,
 };
 
 HEM_API hem_status hemi_standin_launch(hemi_standin_stream *stream, hemi_standin_kernel kernel,

@@ -9,6 +9,7 @@ typedef struct answer {
     uint64_t where;       /* of the field: in the arena, or its address for threads */
     uint64_t field_bytes; /* from there to the end of what the part touches */
     uint64_t shape_bytes;
+    uint64_t reachable; /* device memory: this rank can write into the halo itself */
     uint8_t order[8];
 } answer;
 
@@ -67,6 +68,7 @@ static void choose_direct(const hem_exchange *x, hemi_halo_lane *lane) {
 static void fill_answer(const hemi_root *root, const hemi_part *part, answer *a) {
     memset(a, 0, sizeof *a);
     memcpy(a->order, part->order, sizeof part->order);
+    a->reachable = part->reachable;
     if (!part->direct)
         return;
     int64_t first = 0;
@@ -150,6 +152,7 @@ static hem_status hear_answer(const hem_exchange *x, hemi_halo_lane *lane,
         if (a.shape_bytes > left || padded(a.shape_bytes) > left)
             return hemi_connect_nonsense(record->from);
         memcpy(part->order, a.order, sizeof part->order);
+        part->reachable = a.reachable != 0;
         uint64_t expected = part->bytes;
         hem_status status = hemi_part_shape(part);
         if (status == HEM_OK && part->bytes != expected)

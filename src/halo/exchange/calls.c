@@ -21,7 +21,7 @@ static void free_exchange(hem_exchange *x) {
     free(x);
 }
 
-static bool have_all_left(const hem_exchange *x) {
+bool hemi_exchange_all_left(const hem_exchange *x) {
     bool all = true;
     for (size_t l = 0; l < x->lane_count; l++)
         all = all && (x->lanes[l].way.peer == x->world->rank ||
@@ -52,7 +52,7 @@ static void sweep(hem_world *world) {
         }
         *link = x->next_left;
         /* A kernel of a rank that is dead, but whose process is not, may be on its way to its end. */
-        hemi_halo_device_free(x, !have_all_left(x));
+        hemi_halo_device_free(x, !hemi_exchange_all_left(x));
         hemi_world_abandon(world, &x->child);
         hemi_exchange_release(x);
         free_exchange(x);
@@ -71,12 +71,13 @@ static void free_left(void *left) {
 
 static void set_aside(hem_world *world, hem_exchange *x) {
     uint64_t gone = x->broken ? HEMI_GONE_BROKEN | HEMI_GONE_DESTROYED : HEMI_GONE_DESTROYED;
+    /* Once this rank counts as dead the neighbours may have freed what it would write to; so they may
+     * when they are told below. */
+    if (x->device != NULL && !world->keep_memory)
+        hemi_halo_device_break(x, gone);
     for (size_t l = 0; l < x->lane_count; l++)
         if (x->lanes[l].way.peer != world->rank)
             hemi_store64_release(&x->lanes[l].way.out->credit.gone, gone);
-    /* Once this rank counts as dead the neighbours may have freed what it would write to. */
-    if (x->device != NULL && !world->keep_memory)
-        hemi_halo_device_break(x, gone);
     x->next_left = world->engine.left;
     world->engine.left = x;
     world->engine.left_free = free_left;
@@ -85,8 +86,20 @@ static void set_aside(hem_world *world, hem_exchange *x) {
     sweep(world);
 }
 
+/* The caller may free its fields afterwards: nobody writes into their halos any more. */
+static void give_halos_up(hem_world *world, hem_exchange *x) {
+    if (!x->device->some_direct || world->keep_memory)
+        return;
+    hemi_engine_lock(world);
+    hemi_halo_device_break(x, HEMI_GONE_DESTROYED);
+    hemi_engine_unlock(world);
+    hemi_halo_device_drain(x);
+}
+
 void hemi_exchange_leave(hem_exchange *x) {
     hem_world *world = x->world;
+    if (world != NULL && x->device != NULL)
+        give_halos_up(world, x);
     hemi_halo_hide_fields(x);
     if (world == NULL || x->memory == 0) {
         free_exchange(x);
@@ -104,6 +117,9 @@ static hem_status read_options(hem_world *world, const hem_exchange_options *giv
         status = hemi_check_timeout(options->setup_timeout_ns, "hem_exchange_create");
     if (status == HEM_OK)
         status = hemi_check_timeout(options->run_timeout_ns, "hem_exchange_create");
+    if (status == HEM_OK && (unsigned)options->way > HEM_EXCHANGE_DIRECT)
+        status = hemi_fail(HEM_ERR_ARG, "hem_exchange_create: %d is no way of an exchange",
+                           (int)options->way);
     if (options->setup_timeout_ns == 0)
         options->setup_timeout_ns = world->timeout_ns;
     return status;
@@ -126,6 +142,7 @@ hem_status hem_exchange_create(hem_world *world, const hem_exchange_options *giv
     }
     x->setup_timeout_ns = status == HEM_OK ? options.setup_timeout_ns : world->timeout_ns;
     x->run_timeout_ns = options.run_timeout_ns;
+    x->way = status == HEM_OK ? options.way : HEM_EXCHANGE_STAGED;
     if (status == HEM_OK)
         status = hemi_fields_check(x, world, &options);
     status = hemi_exchange_connect(x, world, status);

@@ -76,8 +76,11 @@ static uint64_t area_at(hem_exchange *x, size_t lane) {
 static void orphan(hemi_child *child, bool dead) {
     hem_exchange *x =
         (hem_exchange *)(void *)((unsigned char *)child - offsetof(struct hem_exchange, child));
-    (void)dead;
-    hemi_halo_device_free(x, true);
+    /* All ranks have closed the world, and tell their kernels so. */
+    if (!dead)
+        hemi_halo_device_drain(x);
+    /* Where all neighbours have given it up, too, nothing of theirs is on its way any more. */
+    hemi_halo_device_free(x, dead || !hemi_exchange_all_left(x));
     hemi_exchange_release(x);
     x->world = NULL;
 }
@@ -179,6 +182,18 @@ static void first_failure(hem_status *status, hem_status next, char *sentence) {
     hemi_error_save(sentence);
 }
 
+/* A third one, of an exchange on a device: which values go straight into halos. */
+static void talk_of_halos(hem_exchange *x, hemi_router *router, hem_status *status,
+                          char *sentence) {
+    hemi_bag bag = {0};
+    if (*status == HEM_OK)
+        first_failure(status, hemi_offer_say(x, &bag), sentence);
+    first_failure(status, hemi_route(router, &bag), sentence);
+    if (*status == HEM_OK)
+        first_failure(status, hemi_offer_hear(x, &bag), sentence);
+    hemi_bag_free(&bag);
+}
+
 /* The two rounds. Whoever fails takes part in the second one with nothing to say. */
 static hem_status talk(hem_exchange *x, hemi_router *router, char *sentence) {
     hemi_bag bag = {0};
@@ -195,6 +210,8 @@ static hem_status talk(hem_exchange *x, hemi_router *router, char *sentence) {
     if (status == HEM_OK)
         first_failure(&status, hemi_answer_hear(x, &bag), sentence);
     hemi_bag_free(&bag);
+    if (x->device != NULL && x->way != HEM_EXCHANGE_STAGED)
+        talk_of_halos(x, router, &status, sentence);
     if (status == HEM_OK)
         first_failure(&status, shape_own(x), sentence);
     if (status == HEM_OK)
@@ -226,8 +243,11 @@ hem_status hemi_exchange_connect(hem_exchange *x, hem_world *world, hem_status s
         status = shape_sends(x);
     if (status == HEM_OK)
         status = allocate(x, world);
-    status = hemi_router_begin(&router, world, HEMI_CALL_EXCHANGE_CREATE, status, 0,
+    status = hemi_router_begin(&router, world, HEMI_CALL_EXCHANGE_CREATE, status, (uint64_t)x->way,
                                x->setup_timeout_ns, &votes);
+    if (status == HEM_OK && votes.all == 0 && x->way > HEM_EXCHANGE_BEST)
+        return hemi_fail(HEM_ERR_UNSUPPORTED, "hem_exchange_create: no rank has a field in device "
+                                              "memory, which the way that was asked for is about");
     if (status == HEM_OK && votes.all != 0)
         status = go_to_device(x, world, hemi_router_left(&router));
     if (status != HEM_OK)

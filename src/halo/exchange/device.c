@@ -127,7 +127,7 @@ hem_status hemi_halo_device_connect(hem_exchange *x, hem_status status, int64_t 
                                status == HEM_OK ? &d->areas : NULL, wants,
                                d != NULL ? d->maps : NULL, timeout_ns);
     free(wants);
-    return status;
+    return status == HEM_OK ? hemi_halo_pieces_show(x, timeout_ns) : status;
 }
 
 hem_status hemi_halo_device_hear(hem_exchange *x, size_t lane, uint64_t at, uint64_t bytes,
@@ -203,7 +203,7 @@ hem_status hemi_halo_device_settle(hem_exchange *x) {
     return hemi_halo_plan_make(x, &how, &everything);
 }
 
-static void drop(hemi_halo_device *d, hemi_device_memory *memory, bool closed) {
+void hemi_halo_drop(hemi_halo_device *d, hemi_device_memory *memory, bool closed) {
     if (memory->address == NULL)
         return;
     if (closed)
@@ -217,7 +217,7 @@ static void free_plans(hemi_halo_device *d, bool closed) {
     while (d->plans != NULL) {
         hemi_halo_plan *plan = d->plans;
         d->plans = plan->next;
-        drop(d, &plan->memory, closed);
+        hemi_halo_drop(d, &plan->memory, closed);
         free(plan);
     }
 }
@@ -238,10 +238,11 @@ static void free_mapped(hemi_halo_device *d, bool closed, bool ended) {
     const hemi_device_module *module = d->device->module;
     for (uint32_t r = 0; d->maps != NULL && r < d->map_count; r++)
         if (r != d->rank)
-            drop(d, &d->maps[r], closed);
+            hemi_halo_drop(d, &d->maps[r], closed);
     if (!d->kept)
-        drop(d, &d->areas, closed);
-    drop(d, &d->tables, closed);
+        hemi_halo_drop(d, &d->areas, closed);
+    hemi_halo_drop(d, &d->tables, closed);
+    hemi_halo_pieces_free(d, closed);
     if (ended) {
         hide_fields(d);
         hemi_device_pinned_free(d->root, &d->pinned);

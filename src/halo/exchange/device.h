@@ -58,6 +58,15 @@ typedef struct hemi_halo_pin {
     uint64_t bytes;
 } hemi_halo_pin;
 
+/** Pieces of device memory that a rank shows at most. Fields in more allocations are staged. */
+#define HEMI_HALO_PIECES 64u
+
+/** Device memory of fields, of this rank and of its neighbours. */
+typedef struct hemi_halo_piece {
+    hemi_device_memory mine;  /**< address NULL: this rank has fewer */
+    hemi_device_memory *maps; /**< one per rank of the world */
+} hemi_halo_piece;
+
 typedef struct hemi_halo_device {
     hemi_root *root;
     hemi_device *device;
@@ -65,7 +74,9 @@ typedef struct hemi_halo_device {
     hemi_device_memory *maps; /**< of the neighbours, one per rank of the world */
     uint32_t map_count;
     uint32_t rank;
-    hemi_halo_reach *reach; /**< one per lane */
+    hemi_halo_reach *reach;  /**< one per lane */
+    hemi_halo_piece *pieces; /**< HEMI_HALO_PIECES of them, or NULL */
+    uint32_t piece_count;    /**< of the rank that has most */
     hemi_halo_list *lists;
     size_t list_count;
     hemi_device_memory tables; /**< lanes, then lists */
@@ -80,6 +91,7 @@ typedef struct hemi_halo_device {
     uint32_t start_blocks;         /**< the most */
     uint32_t finish_blocks;        /**< the most: they wait */
     bool all_near;
+    bool some_direct; /**< of the lanes */
     /* Guarded by the engine's lock. */
     hemi_halo_plan *plans;
     uint64_t launched;    /**< kernels that tell the host when they have ended */
@@ -129,6 +141,32 @@ void hemi_halo_hide_fields(hem_exchange *x);
 
 /** Free everything. No kernel of any rank uses it, or with `closed`, some may still look at it. */
 void hemi_halo_device_free(hem_exchange *x, bool closed);
+
+/** Release device memory; with `closed`, once the rank's device is closed. It becomes all zero. */
+void hemi_halo_drop(hemi_halo_device *d, hemi_device_memory *memory, bool closed);
+
+/* Straight into halos: device_pieces.c, device_direct.c. */
+
+bool hemi_halo_is_on_device(const hemi_halo_device *d, const hem_field *field);
+
+/** Whether a halo of that shape is worth it, or it was asked for. */
+bool hemi_halo_pays(const hem_exchange *x, const hemi_shape *shape);
+
+/** Show the fields that have halos, and map the neighbours'. Collective, agreed. */
+hem_status hemi_halo_pieces_show(hem_exchange *x, int64_t timeout_ns);
+void hemi_halo_pieces_free(hemi_halo_device *d, bool closed);
+
+/** Whether this rank can write the part into the neighbour's field, which is in that piece of it:
+ *  part->reachable. */
+void hemi_halo_part_reach(const hem_exchange *x, uint32_t peer, hemi_part *part, uint64_t piece);
+
+/** What receivers tell when they have heard the answers: which parts are direct, and their shapes. */
+hem_status hemi_offer_say(hem_exchange *x, hemi_bag *bag);
+hem_status hemi_offer_hear(hem_exchange *x, const hemi_bag *bag);
+
+/** The neighbours know that this rank gives up: wait until none writes to its fields any more. Not
+ *  under the lock. */
+void hemi_halo_device_drain(const hem_exchange *x);
 
 /* Lowering: device_side.c. */
 

@@ -1,8 +1,9 @@
 /*
  * Plans: what a run does, as tables of parts and tiles in device memory.
  *
- * Both kernels have parts of their own. A start packs what goes out; a finish unpacks what comes in
- * and copies between domains of this rank, or, in a reverse run, combines cells (device_cells.c).
+ * Both kernels have parts of their own. A start packs what goes out, and then copies what goes straight
+ * into halos; a finish unpacks what comes in and copies between domains of this rank, or, in a reverse
+ * run, combines cells (device_cells.c).
  * Messages are laid out as those of the host, but for the alignment: the parts that take part, in
  * the order that both sides share.
  */
@@ -48,6 +49,7 @@ typedef struct pile {
     uint32_t *lanes;
     size_t count;
     size_t room;
+    size_t direct_first; /* the first that goes straight into a halo, if that is asked for */
     uint64_t bytes;
 } pile;
 
@@ -121,10 +123,9 @@ static hem_status add_message(const hem_exchange *x, pile *p, const hemi_part *p
     return pile_add(p, &to, lane);
 }
 
-/* Between domains of this rank. */
-static hem_status add_own(const hem_exchange *x, pile *p, size_t lane, size_t i) {
-    const hemi_part *halo = &x->lanes[lane].recvs.parts[i];
-    const hemi_part *owner = &x->lanes[lane].sends.parts[i];
+/* From a field to a halo: of another domain of this rank, or of a neighbour. */
+static hem_status add_pair(const hem_exchange *x, pile *p, size_t lane, const hemi_part *owner,
+                           const hemi_part *halo) {
     const unsigned char *tables = x->device->tables.address;
     hemd_halo_part to = {0};
     if (halo->bytes == 0)
@@ -137,21 +138,39 @@ static hem_status add_own(const hem_exchange *x, pile *p, size_t lane, size_t i)
     return pile_add(p, &to, lane);
 }
 
-/* All parts of a lane that are in the run; `*bytes_p`: of the message. */
+/* What goes straight into the halos of a neighbour. */
+static hem_status add_direct(const hem_exchange *x, const hem_exchange_how *how, pile *p,
+                             size_t lane) {
+    const hemi_parts *sends = &x->lanes[lane].sends;
+    hem_status status = HEM_OK;
+    for (size_t i = 0; i < sends->count && status == HEM_OK; i++) {
+        const hemi_part *part = &sends->parts[i];
+        if (part->there != NULL && hemi_part_is_in(part, how))
+            status = add_pair(x, p, lane, part, part->there);
+    }
+    return status;
+}
+
+/* All parts of a lane that are in the run; `*bytes_p`: of the message, with what is not in it. */
 static hem_status add_lane(const hem_exchange *x, const hem_exchange_how *how, pile *p, size_t lane,
                            bool unpacks, uint64_t *bytes_p) {
     const hemi_halo_lane *l = &x->lanes[lane];
     const hemi_parts *parts = (how->combine == 0) == unpacks ? &l->recvs : &l->sends;
     bool own = l->way.peer == x->world->rank;
     size_t before = p->count;
+    uint64_t at = 0;
     hem_status status = HEM_OK;
     *bytes_p = 0;
     for (size_t i = 0; i < parts->count && status == HEM_OK; i++) {
         const hemi_part *part = &parts->parts[i];
         if (!hemi_part_is_in(part, how) || (own && !unpacks))
             continue;
-        status = own ? add_own(x, p, lane, i) : add_message(x, p, part, lane, *bytes_p, unpacks);
         *bytes_p += hemi_halo_room(part);
+        if (how->combine == 0 && part->direct)
+            continue;
+        status = own ? add_pair(x, p, lane, &l->sends.parts[i], &l->recvs.parts[i])
+                     : add_message(x, p, part, lane, at, unpacks);
+        at += hemi_halo_room(part);
     }
     /* A lane without parts has a tile of nothing: somebody must wait for its word. */
     hemd_halo_part nothing = {.unit = 1, .width = 1, .tile = 1, .few = 1};
@@ -165,6 +184,7 @@ typedef struct placed {
     uint64_t parts;
     uint64_t tiles;
     uint64_t tile_count;
+    uint64_t direct_first;
     uint64_t checks;
 } placed;
 
@@ -188,10 +208,13 @@ static hem_status place_pile(uint32_t blocks, pile *p, hemi_halo_heap *heap, pla
     if (status != HEM_OK)
         return status;
     hemd_halo_tile *tiles = hemi_halo_heap_at(heap, where->tiles);
+    where->direct_first = where->tile_count;
     if (p->count > 0)
         memcpy(hemi_halo_heap_at(heap, where->parts), p->parts, p->count * sizeof *p->parts);
     for (size_t i = 0; i < p->count; i++) {
         uint64_t first = 0;
+        if (i == p->direct_first)
+            where->direct_first = n;
         do {
             tiles[n++] = (hemd_halo_tile){first, (uint32_t)i, p->lanes[i]};
             first += p->parts[i].tile;
@@ -212,13 +235,18 @@ static hem_status place_kernel(const hem_exchange *x, const hem_exchange_how *ho
         status = add_lane(x, how, &p, l, unpacks, &bytes);
         checks[l] = hemi_exchange_hash(how) ^ bytes;
     }
+    p.direct_first = p.count;
+    for (size_t l = 0; l < x->lane_count && status == HEM_OK && !unpacks && how->combine == 0; l++)
+        status = add_direct(x, how, &p, l);
     if (status == HEM_OK)
         status = hemi_halo_heap_add(heap, (x->lane_count + 1) * sizeof *checks, &where->checks);
     if (status == HEM_OK)
         memcpy(hemi_halo_heap_at(heap, where->checks), checks, x->lane_count * sizeof *checks);
+    /* Who writes into halos waits. */
+    bool waits = unpacks || p.direct_first < p.count;
     if (status == HEM_OK && !(unpacks && how->combine != 0))
-        status = place_pile(unpacks ? x->device->finish_blocks : x->device->start_blocks, &p, heap,
-                            where);
+        status =
+            place_pile(waits ? x->device->finish_blocks : x->device->start_blocks, &p, heap, where);
     free(checks);
     pile_free(&p);
     return status;
@@ -243,6 +271,8 @@ static hemd_halo_args fill_args(const hem_exchange *x, const unsigned char *base
         .tiles = (const hemd_halo_tile *)(const void *)(base + where->tiles),
         .parts = (const hemd_halo_part *)(const void *)(base + where->parts),
         .tile_count = where->tile_count,
+        .direct_first = where->direct_first,
+        .direct = d->some_direct,
         .timeout_ns = x->run_timeout_ns > 0 ? (uint64_t)x->run_timeout_ns : 0,
         .lane_count = (uint32_t)x->lane_count,
         .near = d->all_near,
@@ -259,6 +289,7 @@ static hem_status upload(const hem_exchange *x, hemi_halo_plan *plan, const hemi
     const unsigned char *base = plan->memory.address;
     plan->start = fill_args(x, base, &where[0]);
     plan->finish = fill_args(x, base, &where[1]);
+    plan->start.expects = plan->finish.checks;
     if (plan->how.combine != 0) {
         hemi_halo_cells_place(heap, cells, base);
         plan->finish.parts = NULL;
@@ -267,7 +298,9 @@ static hem_status upload(const hem_exchange *x, hemi_halo_plan *plan, const hemi
         plan->finish.tiles = (const hemd_halo_tile *)(const void *)(base + cells->tiles);
         plan->finish.tile_count = cells->tile_count;
     }
-    plan->start_blocks = count_blocks(d->start_blocks, plan->start.tile_count);
+    bool waits = plan->start.direct_first < plan->start.tile_count;
+    plan->start_blocks =
+        count_blocks(waits ? d->finish_blocks : d->start_blocks, plan->start.tile_count);
     plan->finish_blocks = count_blocks(d->finish_blocks, plan->finish.tile_count);
     return ops->copy(d->device->context, plan->memory.address, heap->bytes, heap->used);
 }

@@ -112,9 +112,23 @@ static bool take_same(hemi_halo_device *d, hemi_halo_list *list) {
 static size_t count_parts(const hem_exchange *x) {
     size_t count = 0;
     part_walk w = {.x = x};
-    while (next_part(&w) != NULL)
-        count++;
+    for (const hemi_part *part = next_part(&w); part != NULL; part = next_part(&w))
+        count += part->there != NULL ? 2 : 1;
     return count;
+}
+
+static hem_status make_list(hemi_halo_device *d, hemi_part *part, uint64_t *at) {
+    hemi_halo_list *list = &d->lists[d->list_count];
+    hem_status status = hemi_halo_list_make(part->shape, list);
+    if (status != HEM_OK || list->count == 0)
+        return status;
+    part->list = list;
+    if (!take_same(d, list)) {
+        list->at = *at;
+        *at += (list->count * list->width + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE;
+    }
+    d->list_count++;
+    return HEM_OK;
 }
 
 /* Lists of all parts, and where they will be behind `at`. */
@@ -124,28 +138,25 @@ static hem_status make_lists(hem_exchange *x, uint64_t *at) {
     d->lists = calloc(count_parts(x) + 1, sizeof *d->lists);
     if (d->lists == NULL)
         return no_memory();
-    for (hemi_part *part = next_part(&w); part != NULL; part = next_part(&w)) {
-        hemi_halo_list *list = &d->lists[d->list_count];
-        hem_status status = hemi_halo_list_make(part->shape, list);
-        if (status != HEM_OK)
-            return status;
-        if (list->count == 0)
-            continue;
-        part->list = list;
-        if (!take_same(d, list)) {
-            list->at = *at;
-            *at += (list->count * list->width + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE;
-        }
-        d->list_count++;
+    hem_status status = HEM_OK;
+    for (hemi_part *part = next_part(&w); part != NULL && status == HEM_OK; part = next_part(&w)) {
+        status = make_list(d, part, at);
+        if (status == HEM_OK && part->there != NULL)
+            status = make_list(d, part->there, at);
     }
-    return HEM_OK;
+    return status;
 }
 
 static void fill_lane(const hem_exchange *x, size_t l, hemd_halo_lane *lane) {
-    const hemi_halo_device *d = x->device;
+    hemi_halo_device *d = x->device;
     const hemi_halo_reach *reach = &d->reach[l];
     uint32_t peer = x->lanes[l].way.peer;
     *lane = (hemd_halo_lane){.peer = peer, .near = reach->near};
+    for (size_t i = 0; i < x->lanes[l].sends.count && peer != d->rank; i++)
+        lane->direct |= x->lanes[l].sends.parts[i].direct;
+    for (size_t i = 0; i < x->lanes[l].recvs.count && peer != d->rank; i++)
+        lane->direct |= x->lanes[l].recvs.parts[i].direct;
+    d->some_direct = d->some_direct || lane->direct != 0;
     if (peer == d->rank)
         return;
     unsigned char *in = (unsigned char *)d->areas.address + reach->in_at;

@@ -32,7 +32,8 @@ typedef struct hemi_part_key {
     uint8_t half;  /**< of a vector that turns: 1 x, 2 y; else 0 */
 } hemi_part_key;
 
-typedef struct hemi_part {
+typedef struct hemi_part hemi_part;
+struct hemi_part {
     hemi_part_key key;
     const hemi_link *link;
     const hem_field *field; /**< with all defaults filled in */
@@ -53,7 +54,11 @@ typedef struct hemi_part {
     hemi_shape *packed;
     uint8_t order[HEMI_PART_AXES]; /**< of the axes, outermost first, as the owner wants it */
     struct hemi_halo_list *list;   /**< of its shape, as kernels read it, if it has one */
-} hemi_part;
+    /* Of an exchange on a device: device_direct.c. */
+    uint32_t piece;   /**< of the receiver's memory that was shown, counted from 1; 0: none */
+    bool reachable;   /**< the owner can write there, and would */
+    hemi_part *there; /**< sending parts that are direct: the receiver's halo, as mapped here */
+};
 
 typedef struct hemi_parts {
     hemi_part *parts;
@@ -89,6 +94,7 @@ struct hem_exchange {
     struct hem_exchange *next_left; /**< among those given up whose neighbours have not */
     int64_t setup_timeout_ns;
     int64_t run_timeout_ns;
+    hem_exchange_way way;
     /* Constant after creation. */
     hemi_halo_lane *lanes; /**< ordered by rank, this one among them if it has links to itself */
     size_t lane_count;
@@ -163,6 +169,9 @@ hem_status hemi_exchange_read_how(const hem_exchange *x, const hem_exchange_how 
 
 /** Record that it is broken, and by what. @return HEM_ERR_REVOKED. */
 hem_status hemi_exchange_fail_broken(const hem_exchange *x, const char *call);
+
+/** Whether all neighbours have given it up. */
+bool hemi_exchange_all_left(const hem_exchange *x);
 
 /** The caller has given it up: free it, or set it aside until the neighbours have, too. */
 void hemi_exchange_leave(hem_exchange *x);

@@ -18,7 +18,8 @@ typedef struct hello {
 
 typedef struct hello_part {
     hemi_part_key key;
-    uint64_t unwanted;
+    uint32_t unwanted;
+    uint32_t piece; /* of what the receiver has shown; 0: none */
 } hello_part;
 
 hem_status hemi_connect_no_memory(void) {
@@ -50,6 +51,7 @@ hem_status hemi_hello_say(const hem_exchange *x, hemi_bag *bag) {
         for (size_t i = 0; i < lane->recvs.count; i++) {
             parts[i].key = lane->recvs.parts[i].key;
             parts[i].unwanted = lane->recvs.parts[i].unwanted;
+            parts[i].piece = lane->recvs.parts[i].piece;
         }
         status = hemi_bag_add(bag, rank, lane->way.peer, text, bytes);
         free(text);
@@ -94,6 +96,7 @@ static hem_status compare(const hem_exchange *x, hemi_halo_lane *lane, const hel
         if (ours == NULL || theirs == NULL || memcmp(ours, theirs, sizeof *ours) != 0)
             return hemi_part_differs(x, lane->way.peer, ours, theirs);
         sends->parts[i].unwanted = parts[i].unwanted != 0;
+        hemi_halo_part_reach(x, lane->way.peer, &sends->parts[i], parts[i].piece);
     }
     return HEM_OK;
 }

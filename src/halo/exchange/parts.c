@@ -173,6 +173,9 @@ hem_status hemi_parts_make(hem_exchange *x) {
 
 static void free_parts(hemi_parts *parts) {
     for (size_t i = 0; i < parts->count; i++) {
+        if (parts->parts[i].there != NULL)
+            hemi_shape_free(parts->parts[i].there->shape);
+        free(parts->parts[i].there);
         hemi_shape_free(parts->parts[i].shape);
         hemi_shape_free(parts->parts[i].from_shape);
         hemi_shape_free(parts->parts[i].packed);
