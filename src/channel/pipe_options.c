@@ -154,7 +154,7 @@ static uint32_t cap_blocks(const hem_pipe *pipe, uint32_t blocks, uint32_t fit) 
 /* A block of the kernel that goes straight has HEMI_PIPE_WARPS for all roles: all of them copy at the
  * same time, and more would not copy faster, but have too few registers. */
 static void cap_warps(hemi_pipe_form *form, uint32_t roles) {
-    uint32_t most = HEMI_PIPE_WARPS / roles;
+    uint32_t most = roles > 1 ? HEMI_PIPE_WARPS / 2 : HEMI_PIPE_WARPS;
     if (form->warps <= most)
         return;
     form->warps = most; /* a power of two, so that halves of a team divide it */
@@ -193,7 +193,7 @@ hem_status hemi_pipe_choose(const hem_pipe *pipe, const hem_pipe_how *how,
     if (form.blocks > pipe->blocks)
         form.blocks = pipe->blocks;
     const uint32_t *fit = want->straight ? pipe->fit_straight : pipe->fit;
-    form.blocks = cap_blocks(pipe, form.blocks, fit[want->roles * form.warps]);
+    form.blocks = cap_blocks(pipe, form.blocks, fit[(size_t)want->roles * form.warps]);
     uint64_t chunk = h.chunk_bytes != 0 ? h.chunk_bytes : pipe->slot_bytes;
     form.chunk = (uint32_t)((chunk + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE);
     form.timeout_ns = h.timeout_ns != 0 ? h.timeout_ns : HEM_FOREVER;

@@ -74,7 +74,7 @@ HEM_DEV void hemd_ring_fill(hem_group g, hemd_ring *queue, uint32_t slot, const 
     HEMD_NO_UNROLL
     for (uint32_t i = g.rank; i < (uint32_t)((n + 7u) / 8u); i += g.size)
         data[(slot * words + i) % (HEMD_RING_SLOTS * words)] =
-            hemd_word_get(src + 8u * i, n - 8u * (uint64_t)i);
+            hemd_word_get(src + 8u * (uint64_t)i, n - 8u * (uint64_t)i);
 }
 
 /**
