@@ -109,6 +109,8 @@ static void body(struct gpu_rank *rank, void *ctx) {
     case GPU_RAW:
         by_copy(rank, it);
         return;
+    case GPU_NVSHMEM:
+        gpu_die("gpu-sendrecv is not measured over NVSHMEM");
     }
 }
 
