@@ -3,11 +3,15 @@
  * offset. Free extents come in three kinds: HOLE has no memory behind it, CLEAN has memory that
  * reads as zero, DIRTY has memory that must be cleared. Memory stays behind freed extents up to a
  * limit, because reserving a page anew costs twenty times what clearing it does.
+ *
+ * What is freed while a dead rank may still write to it (core/liveness.h) is LATE: it is neither in use
+ * nor free, and becomes free when the heap is next asked for something after that is over.
  */
 #include "core/heap.h"
 
 #include "base/lock.h"
 #include "base/status.h"
+#include "core/liveness.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,6 +20,8 @@ enum extent_state {
     HOLE = 1,
     CLEAN,
     DIRTY,
+    LATE,
+    LATE_SPARSE,
     USED,
     USED_SPARSE
 };
@@ -29,6 +35,7 @@ typedef struct extent {
 typedef struct heap {
     uint64_t count; /* 0: not prepared yet */
     uint64_t dirty_bytes;
+    uint64_t late; /* extents */
     extent extents[];
 } heap;
 
@@ -82,6 +89,7 @@ hem_status hemi_heap_open(const hemi_arena *arena, const hemi_platform *platform
         uint64_t clean = start + HEMI_HEAP_META;
         uint64_t hole = clean + arena->reserve_bytes;
         h->dirty_bytes = 0;
+        h->late = 0;
         if (arena->reserve_bytes > 0)
             h->extents[h->count++] = (extent){clean, arena->reserve_bytes, CLEAN};
         h->extents[h->count++] = (extent){hole, start + arena->part_bytes - hole, HOLE};
@@ -162,9 +170,10 @@ static void drop_cache(const hemi_arena *arena, heap *h) {
     h->dirty_bytes = 0;
 }
 
+/* What was in use, or late, becomes free. */
 static void give_back(const hemi_arena *arena, heap *h, uint64_t at, uint64_t cache_bytes) {
     extent *e = &h->extents[at];
-    if (e->state == USED && h->dirty_bytes + e->bytes <= cache_bytes) {
+    if ((e->state == USED || e->state == LATE) && h->dirty_bytes + e->bytes <= cache_bytes) {
         e->state = DIRTY;
         h->dirty_bytes += e->bytes;
     } else {
@@ -174,8 +183,18 @@ static void give_back(const hemi_arena *arena, heap *h, uint64_t at, uint64_t ca
     merge(h, at);
 }
 
+static void give_back_late(const hemi_arena *arena, heap *h) {
+    if (h->late == 0 || !hemi_liveness_all_buried(arena))
+        return;
+    h->late = 0;
+    for (uint64_t i = h->count; i-- > 0;) /* those before it stay where they are, or join it */
+        if (i < h->count && (h->extents[i].state == LATE || h->extents[i].state == LATE_SPARSE))
+            give_back(arena, h, i, 0);
+}
+
 static hem_status alloc_locked(const hemi_arena *arena, heap *h, uint64_t bytes,
                                hemi_heap_kind kind, extent *found_p) {
+    give_back_late(arena, h);
     uint64_t at = choose(h, bytes, kind);
     if (at == h->count) {
         drop_cache(arena, h);
@@ -224,8 +243,12 @@ void hemi_heap_free(const hemi_arena *arena, const hemi_platform *platform, uint
     lock(arena, platform, root_rank);
     heap *h = heap_of(arena, root_rank);
     uint64_t at = find_used(h, offset);
-    if (at < h->count)
+    if (at < h->count && hemi_liveness_all_buried(arena)) {
         give_back(arena, h, at, cache_bytes);
+    } else if (at < h->count) {
+        h->extents[at].state = h->extents[at].state == USED ? LATE : LATE_SPARSE;
+        h->late++;
+    }
     unlock(arena, root_rank);
 }
 

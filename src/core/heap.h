@@ -29,7 +29,8 @@ hem_status hemi_heap_alloc(const hemi_arena *arena, const hemi_platform *platfor
                            uint32_t root_rank, uint64_t bytes, hemi_heap_kind kind,
                            uint64_t *offset_p);
 
-/** Free what was allocated. Up to `cache_bytes` of freed memory stay reserved for reuse. */
+/** Free what was allocated. Up to `cache_bytes` of freed memory stay reserved for reuse. While a dead
+ *  rank may still write to memory of others, nothing that is freed is used again. */
 void hemi_heap_free(const hemi_arena *arena, const hemi_platform *platform, uint32_t root_rank,
                     uint64_t offset, uint64_t cache_bytes);
 

@@ -1,6 +1,7 @@
 #include "core/heap.h"
 
 #include "base/testing.h"
+#include "core/liveness.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -376,6 +377,35 @@ static void threads_of_a_rank_share_it(void **state) {
     expect_whole_part_free();
 }
 
+/* A rank that died as a thread writes to what the others have freed, until it is buried. */
+static void what_the_dying_may_touch_is_not_used_again(void **state) {
+    static const hemi_heap_kind kinds[] = {HEMI_HEAP_RESERVED, HEMI_HEAP_SPARSE};
+    const uint64_t bytes = PART / 4;
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        uint64_t first = 0;
+        uint64_t second = 0;
+        uint64_t third = 0;
+        assert_int_equal(alloc(bytes, kinds[k], &first), HEM_OK);
+        hemi_liveness_dying(&arena);
+        hemi_liveness_dying(&arena);
+        give(first, PART);
+        assert_int_equal(used(), 0);
+        give(first, PART); /* as if it were not there */
+        assert_int_equal(alloc(bytes, kinds[k], &second), HEM_OK);
+        assert_true(second >= first + bytes || first >= second + bytes);
+        memset(hemi_arena_at(&arena, first), 1, 4096);
+        hemi_liveness_buried(&arena);
+        assert_int_equal(alloc(3 * bytes, kinds[k], &third), HEM_ERR_MEMORY);
+        hemi_liveness_buried(&arena);
+        give(second, 0);
+        assert_int_equal(alloc(3 * bytes, kinds[k], &third), HEM_OK);
+        assert_true(all_bytes_are(third, 3 * bytes, 0));
+        give(third, 0);
+        expect_whole_part_free();
+    }
+}
+
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void) {
@@ -393,6 +423,7 @@ int main(void) {
         FRESH(no_memory_behind_it_is_an_error_and_no_leak),
         FRESH(opening_again_changes_nothing),
         FRESH(threads_of_a_rank_share_it),
+        FRESH(what_the_dying_may_touch_is_not_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@
 
 #define HEMI_ARENA_MAGIC    0x616e6572616d6568u /* "hemarena" */
 #define HEMI_TEAM_MAGIC     0x6d6165746d6568u   /* "hemteam" */
-#define HEMI_LAYOUT_VERSION 3u
+#define HEMI_LAYOUT_VERSION 4u
 
 #define HEMI_PAGE      4096u
 #define HEMI_MAX_RANKS 65536
@@ -74,6 +74,9 @@ typedef struct hemi_arena_head {
     uint32_t fence __attribute__((aligned(HEMI_LINE)));
     /** Worlds made so far, to name them to people. */
     uint32_t worlds;
+    /** Ranks that are dead as threads and still put their affairs in order, in memory of others, too:
+     *  what is freed meanwhile is not used again before. See core/liveness.h. */
+    uint32_t dying;
 } hemi_arena_head;
 
 /** What a thread of a rank is waiting for. Guarded by `seq`: odd while it is being written. */

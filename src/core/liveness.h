@@ -18,6 +18,25 @@
 bool hemi_liveness_ended(const hemi_arena *arena, const hemi_platform *platform, uint32_t root_rank,
                          int exit_code);
 
+/*
+ * A process that has ended touches nothing. A thread that has ended as a rank does: it withdraws what
+ * it had offered its peers, and its streams may be in the middle of a copy into their memory. It counts
+ * itself among the dying before its death is declared, and out again when that is over. So whoever
+ * knows of the death, and frees memory for that reason, finds the count or is behind the last touch.
+ */
+static inline void hemi_liveness_dying(const hemi_arena *arena) {
+    hemi_add32_acq_rel(&arena->head->dying, 1);
+}
+
+static inline void hemi_liveness_buried(const hemi_arena *arena) {
+    /* Pairs with the acquire in hemi_liveness_all_buried. */
+    hemi_add32_acq_rel(&arena->head->dying, UINT32_MAX);
+}
+
+static inline bool hemi_liveness_all_buried(const hemi_arena *arena) {
+    return hemi_load32_acquire(&arena->head->dying) == 0;
+}
+
 /** Count the alarm up and wake those who are parked on it: the watchers of device/watch.c. */
 void hemi_liveness_count(const hemi_arena *arena, const hemi_platform *platform);
 

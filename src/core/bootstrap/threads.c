@@ -62,11 +62,13 @@ static void *rank_thread(void *arg) {
     if (root != NULL)
         hemi_root_stop_workers(root);
     uint32_t refs = root != NULL ? hemi_load32_acquire(&root->refs) : 0;
+    hemi_liveness_dying(&c->arena);
     hemi_liveness_ended(&c->arena, c->platform, t->rank, left_cleanly(t, refs) ? 0 : CODE_UNCLOSED);
-    if (root != NULL) {
+    if (root != NULL)
         hemi_root_bury(root);
+    hemi_liveness_buried(&c->arena);
+    if (root != NULL)
         hemi_root_drop(root);
-    }
     return NULL;
 }
 
