@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+/* How often something may have moved before a wait looks at the clock for the first time. */
+#define SPINS_AGAIN 4096
+
 hem_status hemi_engine_check(hem_world *world, const char *call) {
     if (__builtin_expect(world == NULL, 0))
         return hemi_fail(HEM_ERR_ARG, "%s: world is NULL", call);
@@ -253,16 +256,24 @@ static void where_busy(void *arg, hemi_flight_note *note) {
 /* The first polls, for which no clock is read. */
 static hem_status spin_busy(busy_wait *b) {
     uint32_t most = b->world->root->spin;
+    uint32_t again = SPINS_AGAIN;
     for (uint32_t i = 0; i < most; i++) {
         hem_status status = poll_busy(b);
-        if (status == HEMI_MORE)
+        if (status == HEMI_MORE && again-- > 0)
             i = 0;
+        else if (status == HEMI_MORE)
+            return HEMI_AGAIN;
         else if (status != HEMI_AGAIN)
             return status;
         else
             hemi_pause();
     }
     return HEMI_AGAIN;
+}
+
+/* Whether the time is up. Others may move something for ever. */
+static bool is_over(uint64_t gone_ns, int64_t timeout_ns) {
+    return timeout_ns >= 0 && gone_ns >= (uint64_t)timeout_ns;
 }
 
 hem_status hemi_engine_wait_until(hem_world *world, const hemi_wait_for *wait, int64_t timeout_ns) {
@@ -279,15 +290,13 @@ hem_status hemi_engine_wait_until(hem_world *world, const hemi_wait_for *wait, i
     uint64_t start = platform->now(platform->ctx);
     uint64_t gone = 0;
     do {
-        int64_t left = timeout_ns;
-        if (timeout_ns >= 0)
-            left = gone < (uint64_t)timeout_ns ? timeout_ns - (int64_t)gone : 0;
+        int64_t left = timeout_ns < 0 ? timeout_ns : timeout_ns - (int64_t)gone;
         status = __builtin_expect(hemi_load32_relaxed(&world->engine.timed) != 0, 0)
                      ? wait_timed(world, &again, left)
                      : hemi_wait(world, &again, left);
         gone = status == HEMI_MORE ? platform->now(platform->ctx) - start : 0;
-    } while (status == HEMI_MORE);
-    return status;
+    } while (status == HEMI_MORE && !is_over(gone, timeout_ns));
+    return status == HEMI_MORE ? hemi_wait(world, wait, 0) : status;
 }
 
 hem_status hemi_engine_wait(hem_world *world, struct hem_op *op, int64_t timeout_ns) {
