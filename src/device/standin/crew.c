@@ -37,7 +37,7 @@ static void run_warp(const hemi_standin_grid *grid, hem_host_block *blocks, uint
 /* Wait for the next grid. False when the crew ends. */
 static bool next_turn(hemi_standin_crew *crew, uint64_t *seen) {
     while (crew->turn == *seen && !crew->end)
-        pthread_cond_wait(&crew->start, &crew->lock);
+        hemi_standin_bell_await(&crew->start, &crew->lock);
     bool more = crew->turn != *seen;
     *seen = crew->turn;
     return more;
@@ -59,7 +59,7 @@ static void *member_main(void *arg) {
         run_warp(grid, blocks, me.index);
         pthread_mutex_lock(&crew->lock);
         if (--crew->busy == 0)
-            pthread_cond_signal(&crew->done);
+            hemi_standin_bell_ring(&crew->done);
     }
     pthread_mutex_unlock(&crew->lock);
     hemi_standin_warp_leave();
@@ -68,8 +68,8 @@ static void *member_main(void *arg) {
 
 void hemi_standin_crew_init(hemi_standin_crew *crew) {
     pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->start, NULL);
-    pthread_cond_init(&crew->done, NULL);
+    crew->start = (hemi_standin_bell){0, 0};
+    crew->done = (hemi_standin_bell){0, 0};
     crew->grid = NULL;
     crew->turn = 0;
     crew->size = 0;
@@ -112,14 +112,14 @@ hem_status hemi_standin_crew_run(hemi_standin_crew *crew, const hemi_standin_gri
     crew->blocks = blocks;
     crew->busy = total - 1;
     crew->turn++;
-    pthread_cond_broadcast(&crew->start);
+    hemi_standin_bell_ring(&crew->start);
     pthread_mutex_unlock(&crew->lock);
     /* The first warp is the stream's own thread. */
     hemi_standin_grid_begin();
     run_warp(grid, blocks, 0);
     pthread_mutex_lock(&crew->lock);
     while (crew->busy != 0)
-        pthread_cond_wait(&crew->done, &crew->lock);
+        hemi_standin_bell_await(&crew->done, &crew->lock);
     hemi_standin_grid_end();
     crew->grid = NULL;
     pthread_mutex_unlock(&crew->lock);
@@ -130,11 +130,9 @@ hem_status hemi_standin_crew_run(hemi_standin_crew *crew, const hemi_standin_gri
 void hemi_standin_crew_end(hemi_standin_crew *crew) {
     pthread_mutex_lock(&crew->lock);
     crew->end = true;
-    pthread_cond_broadcast(&crew->start);
+    hemi_standin_bell_ring(&crew->start);
     pthread_mutex_unlock(&crew->lock);
     for (uint32_t i = 0; i < crew->size; i++)
         pthread_join(crew->threads[i], NULL);
     pthread_mutex_destroy(&crew->lock);
-    pthread_cond_destroy(&crew->start);
-    pthread_cond_destroy(&crew->done);
 }

@@ -21,6 +21,10 @@ hem_status hemi_standin_fail(const void *context, hem_status status, const char 
 void hemi_standin_uuid(uint8_t *uuid_p);
 
 extern const hemi_device_memory_ops hemi_standin_memory_ops;
+
+/** Ranks come and go: what was abandoned goes with the last. */
+void hemi_standin_memory_open(void);
+void hemi_standin_memory_close(void);
 extern const hemi_device_stream_ops hemi_standin_stream_ops;
 
 /** The body of a kernel of the library. NULL, with a sentence, if it is not there or `bytes` is not
@@ -40,10 +44,21 @@ typedef struct hemi_standin_grid {
 /** The most warps of a grid. */
 #define HEMI_STANDIN_WARPS 1024u
 
+/** What threads sleep on until something that a lock guards has changed; all zero at first. A condition
+ *  variable would do, but glibc before 2.41 now and then loses a wake (its bug 25847). bell.c */
+typedef struct hemi_standin_bell {
+    uint32_t rings;
+    uint32_t sleepers;
+} hemi_standin_bell;
+
+/** Both with the lock held; awaiting drops it meanwhile, and may end without a reason. */
+void hemi_standin_bell_await(hemi_standin_bell *bell, pthread_mutex_t *lock);
+void hemi_standin_bell_ring(hemi_standin_bell *bell);
+
 typedef struct hemi_standin_crew {
     pthread_mutex_t lock;
-    pthread_cond_t start;
-    pthread_cond_t done;
+    hemi_standin_bell start;
+    hemi_standin_bell done;
     const hemi_standin_grid *grid;
     hem_host_block *blocks;
     uint64_t turn; /**< grids so far */
@@ -116,7 +131,7 @@ void hemi_standin_item_free(hemi_standin_item *item);
 struct hemi_standin_stream {
     struct hemi_standin_stream *next; /**< of all, under their lock */
     pthread_mutex_t lock;             /**< guards what follows */
-    pthread_cond_t changed;
+    hemi_standin_bell changed;
     hemi_standin_item *first;
     hemi_standin_item **last;
     uint64_t put;

@@ -141,7 +141,7 @@ hemi_standin_item *hemi_standin_item_call(void (*fn)(void *arg), void *arg) {
 /* An event that two items share, or an item and who asked for a mark. */
 typedef struct event {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    hemi_standin_bell changed;
     bool done;
     bool lost; /* the item was dropped before it was run */
     uint32_t refs;
@@ -160,7 +160,6 @@ static void event_leave(event *shared, bool loses) {
     if (!last)
         return;
     pthread_mutex_destroy(&shared->lock);
-    pthread_cond_destroy(&shared->changed);
     free(shared);
 }
 
@@ -177,7 +176,7 @@ static hem_status mark_run(hemi_standin_item *item, hemi_standin_crew *crew) {
     event *shared = ((event_item *)item)->event;
     pthread_mutex_lock(&shared->lock);
     shared->done = true;
-    pthread_cond_signal(&shared->changed);
+    hemi_standin_bell_ring(&shared->changed);
     pthread_mutex_unlock(&shared->lock);
     return HEM_OK;
 }
@@ -187,7 +186,7 @@ static hem_status wait_run(hemi_standin_item *item, hemi_standin_crew *crew) {
     event *shared = ((event_item *)item)->event;
     pthread_mutex_lock(&shared->lock);
     while (!shared->done)
-        pthread_cond_wait(&shared->changed, &shared->lock);
+        hemi_standin_bell_await(&shared->changed, &shared->lock);
     pthread_mutex_unlock(&shared->lock);
     return HEM_OK;
 }
@@ -203,7 +202,6 @@ bool hemi_standin_item_pair(hemi_standin_item **first_p, hemi_standin_item **sec
         return false;
     }
     pthread_mutex_init(&shared->lock, NULL);
-    pthread_cond_init(&shared->changed, NULL);
     shared->refs = 2;
     first->event = second->event = shared;
     first->item.drop = second->item.drop = event_drop;
@@ -221,7 +219,6 @@ hemi_standin_item *hemi_standin_item_mark(void **mark_p) {
         return NULL;
     }
     pthread_mutex_init(&shared->lock, NULL);
-    pthread_cond_init(&shared->changed, NULL);
     shared->refs = 2;
     made->event = shared;
     made->item.drop = mark_drop;

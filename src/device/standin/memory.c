@@ -27,8 +27,14 @@ static size_t pins; /* mapped host memory */
 
 /* What hemi_device_memory.inside points to. */
 typedef struct hold {
-    range *owned; /* goes with it; NULL: adopted, or memory of another rank of this process */
+    struct hold *next; /* of those that were abandoned */
+    range *owned;      /* goes with it; NULL: adopted, or memory of another rank of this process */
 } hold;
+
+/* Kernels of ranks that are there yet may look at what others have abandoned: it stays until the last
+ * rank of the process has given up its device, as on a GPU. Under ranges_lock. */
+static hold *abandoned;
+static uint32_t users;
 
 static const uint8_t uuid[HEMI_DEVICE_UUID] = "hem's stand-in";
 
@@ -126,6 +132,7 @@ static hem_status memory_give(const void *context, void *address, uint64_t bytes
             range_remove(owned);
         return hemi_standin_fail(context, HEM_ERR_MEMORY, "no memory for a handle");
     }
+    inside->next = NULL;
     inside->owned = owned;
     if (owned != NULL)
         owned->handle = inside;
@@ -230,6 +237,41 @@ static void op_release(void *context, hemi_device_memory *memory) {
     *memory = (hemi_device_memory){NULL, 0, NULL};
 }
 
+static void op_abandon(void *context, hemi_device_memory *memory) {
+    (void)context;
+    hold *inside = memory->inside;
+    if (inside == NULL)
+        return;
+    pthread_mutex_lock(&ranges_lock);
+    inside->next = abandoned;
+    abandoned = inside;
+    pthread_mutex_unlock(&ranges_lock);
+    *memory = (hemi_device_memory){NULL, 0, NULL};
+}
+
+void hemi_standin_memory_open(void) {
+    pthread_mutex_lock(&ranges_lock);
+    users++;
+    pthread_mutex_unlock(&ranges_lock);
+}
+
+void hemi_standin_memory_close(void) {
+    pthread_mutex_lock(&ranges_lock);
+    hold *left = NULL;
+    if (--users == 0) {
+        left = abandoned;
+        abandoned = NULL;
+    }
+    pthread_mutex_unlock(&ranges_lock);
+    while (left != NULL) {
+        hold *gone = left;
+        left = gone->next;
+        if (gone->owned != NULL)
+            range_remove(gone->owned);
+        free(gone);
+    }
+}
+
 static void pins_add(size_t change) {
     pthread_mutex_lock(&ranges_lock);
     pins += change;
@@ -273,6 +315,7 @@ const hemi_device_memory_ops hemi_standin_memory_ops = {
     .unmap_host = op_unmap_host,
     .kind = op_kind,
     .copy = op_copy,
+    .abandon = op_abandon,
 };
 
 void *hemi_standin_range_make(uint64_t bytes, uint64_t *whole_p) {

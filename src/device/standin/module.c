@@ -34,11 +34,13 @@ static hem_status module_open(const hemi_device_host *host, void **context_p,
     facts_p->l2_bytes = 1u << 20;
     facts_p->capability = 0;
     facts_p->warp = 1;
+    hemi_standin_memory_open();
     *context_p = context;
     return HEM_OK;
 }
 
 static void module_close(void *context) {
+    hemi_standin_memory_close();
     free(context);
 }
 

@@ -10,7 +10,7 @@ static hemi_standin_stream *default_stream;
 
 static hemi_standin_item *take(hemi_standin_stream *stream) {
     while (stream->first == NULL && !stream->closing)
-        pthread_cond_wait(&stream->changed, &stream->lock);
+        hemi_standin_bell_await(&stream->changed, &stream->lock);
     hemi_standin_item *item = stream->first;
     if (item == NULL)
         return NULL;
@@ -35,13 +35,12 @@ static void *stream_main(void *arg) {
         if (status != HEM_OK)
             stream->broken = status;
         stream->done++;
-        pthread_cond_broadcast(&stream->changed);
+        hemi_standin_bell_ring(&stream->changed);
     }
     pthread_mutex_unlock(&stream->lock);
     hemi_standin_warp_leave();
     hemi_standin_crew_end(&stream->crew);
     pthread_mutex_destroy(&stream->lock);
-    pthread_cond_destroy(&stream->changed);
     free(stream);
     return NULL;
 }
@@ -63,13 +62,11 @@ static hemi_standin_stream *make(void) {
     if (stream == NULL)
         return NULL;
     pthread_mutex_init(&stream->lock, NULL);
-    pthread_cond_init(&stream->changed, NULL);
     stream->last = &stream->first;
     hemi_standin_crew_init(&stream->crew);
     if (!start(stream)) {
         hemi_standin_crew_end(&stream->crew);
         pthread_mutex_destroy(&stream->lock);
-        pthread_cond_destroy(&stream->changed);
         free(stream);
         return NULL;
     }
@@ -100,7 +97,7 @@ HEM_API void hemi_standin_stream_destroy(hemi_standin_stream *stream) {
     pthread_mutex_unlock(&all_lock);
     pthread_mutex_lock(&stream->lock);
     stream->closing = true;
-    pthread_cond_broadcast(&stream->changed);
+    hemi_standin_bell_ring(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
 }
 
@@ -139,7 +136,7 @@ hem_status hemi_standin_stream_put(const void *context, void *handle, hemi_stand
         *stream->last = item;
         stream->last = &item->next;
         stream->put++;
-        pthread_cond_broadcast(&stream->changed);
+        hemi_standin_bell_ring(&stream->changed);
     }
     pthread_mutex_unlock(&stream->lock);
     return HEM_OK;
@@ -226,7 +223,7 @@ HEM_API hem_status hemi_standin_stream_sync(hemi_standin_stream *handle) {
     pthread_mutex_lock(&stream->lock);
     uint64_t until = stream->put;
     while (stream->done < until)
-        pthread_cond_wait(&stream->changed, &stream->lock);
+        hemi_standin_bell_await(&stream->changed, &stream->lock);
     pthread_mutex_unlock(&stream->lock);
     status = hemi_standin_stream_look(NULL, stream);
     return status == HEM_ERR_TIMEOUT ? HEM_OK : status;
