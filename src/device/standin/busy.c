@@ -7,12 +7,33 @@
 
 #include <unistd.h>
 
-#define NAP_US 100
+#define NAP_US    100
+#define IDLE_NAPS 100000 /* 10 s */
 
 /* Relaxed, all of them: streams that are ordered by nothing else must not be ordered by these. */
 static uint32_t waits;
 static uint32_t running;
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
+
+/* Items that are on streams. */
+static uint32_t items;
+
+void hemi_standin_item_comes(void) {
+    hemi_add32_relaxed(&items, 1);
+}
+
+void hemi_standin_item_goes(void) {
+    hemi_add32_relaxed(&items, UINT32_MAX);
+}
+
+bool hemi_standin_await_idle(void) {
+    for (int i = 0; i < IDLE_NAPS; i++) {
+        if (hemi_load32_relaxed(&items) == 0)
+            return true;
+        usleep(NAP_US);
+    }
+    return false;
+}
 
 HEM_API void hemi_standin_unpin_waits(bool on) {
     hemi_store32_relaxed(&waits, on ? 1 : 0);

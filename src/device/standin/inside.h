@@ -77,6 +77,11 @@ void hemi_standin_crew_end(hemi_standin_crew *crew);
 /* Who runs, and who waits for that: busy.c */
 void hemi_standin_grid_begin(void);
 void hemi_standin_grid_end(void);
+/** An item is on a stream, or was done. */
+void hemi_standin_item_comes(void);
+void hemi_standin_item_goes(void);
+/** Wait until nothing is on any stream, but not for ever. @return whether it is so. */
+bool hemi_standin_await_idle(void);
 /** Before a call that uses the device. */
 void hemi_standin_pass(void);
 /** What hemi_standin_unpin_waits says. */

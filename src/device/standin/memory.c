@@ -263,6 +263,9 @@ void hemi_standin_memory_close(void) {
         abandoned = NULL;
     }
     pthread_mutex_unlock(&ranges_lock);
+    /* As on a GPU, where freeing waits for all that is under way. */
+    if (left == NULL || !hemi_standin_await_idle())
+        return;
     while (left != NULL) {
         hold *gone = left;
         left = gone->next;

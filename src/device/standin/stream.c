@@ -31,6 +31,7 @@ static void *stream_main(void *arg) {
         pthread_mutex_unlock(&stream->lock);
         hem_status status = skip ? HEM_OK : item->run(item, &stream->crew);
         hemi_standin_item_free(item);
+        hemi_standin_item_goes();
         pthread_mutex_lock(&stream->lock);
         if (status != HEM_OK)
             stream->broken = status;
@@ -136,6 +137,7 @@ hem_status hemi_standin_stream_put(const void *context, void *handle, hemi_stand
         *stream->last = item;
         stream->last = &item->next;
         stream->put++;
+        hemi_standin_item_comes();
         hemi_standin_bell_ring(&stream->changed);
     }
     pthread_mutex_unlock(&stream->lock);

@@ -69,15 +69,21 @@ static void free_left(void *left) {
     }
 }
 
-static void set_aside(hem_world *world, hem_exchange *x) {
+/* Whoever hears this may give the memory back. */
+static void tell_neighbours(const hem_world *world, hem_exchange *x) {
     uint64_t gone = x->broken ? HEMI_GONE_BROKEN | HEMI_GONE_DESTROYED : HEMI_GONE_DESTROYED;
-    /* Once this rank counts as dead the neighbours may have freed what it would write to; so they may
-     * when they are told below. */
-    if (x->device != NULL && !world->keep_memory)
+    if (x->device != NULL)
         hemi_halo_device_break(x, gone);
     for (size_t l = 0; l < x->lane_count; l++)
         if (x->lanes[l].way.peer != world->rank)
             hemi_store64_release(&x->lanes[l].way.out->credit.gone, gone);
+}
+
+static void set_aside(hem_world *world, hem_exchange *x) {
+    /* Of a rank that is dead all know it. They may have given back what it would write to, and it must
+     * not say that nothing more comes: its kernels may be on their way to their end. */
+    if (!world->keep_memory)
+        tell_neighbours(world, x);
     x->next_left = world->engine.left;
     world->engine.left = x;
     world->engine.left_free = free_left;
