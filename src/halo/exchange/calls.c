@@ -21,7 +21,7 @@ static void free_exchange(hem_exchange *x) {
     free(x);
 }
 
-static bool have_all_left(const hem_exchange *x) {
+bool hemi_exchange_all_left(const hem_exchange *x) {
     bool all = true;
     for (size_t l = 0; l < x->lane_count; l++)
         all = all && (x->lanes[l].way.peer == x->world->rank ||
@@ -52,7 +52,7 @@ static void sweep(hem_world *world) {
         }
         *link = x->next_left;
         /* A kernel of a rank that is dead, but whose process is not, may be on its way to its end. */
-        hemi_halo_device_free(x, !have_all_left(x));
+        hemi_halo_device_free(x, !hemi_exchange_all_left(x));
         hemi_world_abandon(world, &x->child);
         hemi_exchange_release(x);
         free_exchange(x);

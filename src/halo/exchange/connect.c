@@ -79,7 +79,8 @@ static void orphan(hemi_child *child, bool dead) {
     /* All ranks have closed the world, and tell their kernels so. */
     if (!dead)
         hemi_halo_device_drain(x);
-    hemi_halo_device_free(x, true);
+    /* Where all neighbours have given it up, too, nothing of theirs is on its way any more. */
+    hemi_halo_device_free(x, dead || !hemi_exchange_all_left(x));
     hemi_exchange_release(x);
     x->world = NULL;
 }
