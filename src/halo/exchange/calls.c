@@ -40,13 +40,31 @@ static bool is_alone(const hem_exchange *x) {
     return true;
 }
 
+/* Neighbours that hear that it is destroyed may give back what its kernels write to. While one of those
+ * is still to come, they hear only that it is broken. */
+static void tell_neighbours(const hem_world *world, hem_exchange *x) {
+    x->told = x->device == NULL || hemi_halo_device_is_idle(x);
+    uint64_t gone = x->broken || !x->told ? HEMI_GONE_BROKEN : 0;
+    if (x->told)
+        gone |= HEMI_GONE_DESTROYED;
+    if (x->device != NULL)
+        hemi_halo_device_break(x, gone);
+    for (size_t l = 0; l < x->lane_count; l++)
+        if (x->lanes[l].way.peer != world->rank)
+            hemi_store64_release(&x->lanes[l].way.out->credit.gone, gone);
+}
+
 /* Exchanges that were given up here, and whose neighbours may still write. Under the lock. */
 static void sweep(hem_world *world) {
     hem_exchange **link = (hem_exchange **)&world->engine.left;
     while (*link != NULL) {
         hem_exchange *x = *link;
+        /* Of a rank that is dead all know it. They may have given back what it would write to, and it
+         * must not say that nothing more comes: its kernels may be on their way to their end. */
+        if (x->world != NULL && !x->told && !world->keep_memory)
+            tell_neighbours(world, x);
         /* Without a world its memory is gone already: free_left does the rest. */
-        if (x->world == NULL || !is_alone(x)) {
+        if (x->world == NULL || !x->told || !is_alone(x)) {
             link = &x->next_left;
             continue;
         }
@@ -69,27 +87,13 @@ static void free_left(void *left) {
     }
 }
 
-/* Whoever hears this may give the memory back. */
-static void tell_neighbours(const hem_world *world, hem_exchange *x) {
-    uint64_t gone = x->broken ? HEMI_GONE_BROKEN | HEMI_GONE_DESTROYED : HEMI_GONE_DESTROYED;
-    if (x->device != NULL)
-        hemi_halo_device_break(x, gone);
-    for (size_t l = 0; l < x->lane_count; l++)
-        if (x->lanes[l].way.peer != world->rank)
-            hemi_store64_release(&x->lanes[l].way.out->credit.gone, gone);
-}
-
 static void set_aside(hem_world *world, hem_exchange *x) {
-    /* Of a rank that is dead all know it. They may have given back what it would write to, and it must
-     * not say that nothing more comes: its kernels may be on their way to their end. */
-    if (!world->keep_memory)
-        tell_neighbours(world, x);
     x->next_left = world->engine.left;
     world->engine.left = x;
     world->engine.left_free = free_left;
+    sweep(world);
     /* Whoever waits for a run that will not come must hear of it. */
     hemi_liveness_alarm(&world->root->arena, world->root->platform);
-    sweep(world);
 }
 
 /* The caller may free its fields afterwards: nobody writes into their halos any more. */

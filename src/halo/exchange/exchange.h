@@ -112,6 +112,7 @@ struct hem_exchange {
     bool whole;  /**< forward, every part */
     size_t left; /**< lanes that are not done */
     bool broken;
+    bool told; /**< it was given up, and the neighbours know it */
     char text[HEMI_OP_TEXT];
     hem_status ending; /**< how a run that failed will end, once nobody copies from our fields */
     /* Runs as the caller counts them: asked for, begun, ended. Read without the lock, too. */
