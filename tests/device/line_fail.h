@@ -169,7 +169,7 @@ static inline void fail_destroyed(hem_world *world, int who, int ms, void *data)
     CHECK_OK(hem_line_destroy(line));
 }
 
-/** A started round is given up under way. */
+/** A started round is given up under way. If it was done before that, the line is, with the next. */
 static inline void fail_cancelled(hem_world *world, int who, int ms, void *data) {
     hem_line *line = fail_line(world, NULL);
     hem_payload payload = fail_payload(data, FAIL_BYTES);
@@ -180,9 +180,14 @@ static inline void fail_cancelled(hem_world *world, int who, int ms, void *data)
         harness_sleep_ms(ms);
         CHECK_OK(hem_progress(world));
         CHECK_OK(hem_op_free(op));
+        hem_status status = hem_line_start(line, &round, &op);
+        CHECK(status == HEM_ERR_REVOKED || status == HEM_OK);
+        CHECK_OK(hem_line_destroy(line));
+        if (status == HEM_OK)
+            CHECK_OK(hem_op_free(op));
+        return;
     }
-    hem_status status = fail_until(line, &round);
-    CHECK_EQ(status, HEM_ERR_REVOKED);
+    CHECK_EQ(fail_until(line, &round), HEM_ERR_REVOKED);
     CHECK_OK(hem_line_destroy(line));
 }
 
