@@ -32,7 +32,8 @@ static void late(coll_kit *kit, uint64_t *memory, size_t count) {
         CHECK_OK(hem_op_start_on(op, kit->stream));
         device_stream_sync(kit->native);
         CHECK_STATUS(hem_op_status(op), HEM_ERR_TIMEOUT);
-        CHECK(harness_now() - begun >= HEM_MS(70));
+        /* Of several, the first gives up for all. */
+        CHECK(kit->size > 2 || harness_now() - begun >= HEM_MS(70));
     }
     CHECK_OK(hem_sync(kit->world, LIMIT));
     if (last)
