@@ -26,6 +26,7 @@ static bool kills(void) {
 typedef struct outcome {
     hem_status of[ALL_PARTS];
     int64_t when;
+    bool found; /* who has died, and not only that somebody gave up */
 } outcome;
 
 /* Random steps until `until`, or until nothing can go on. */
@@ -43,11 +44,13 @@ static outcome keep_busy(all_kit *kit, harness_rng *rng, int64_t until) {
         for (int i = 0; i < DEPTH && o.of[part] == HEM_OK; i++)
             o.of[part] = all_try_step(kit, part, i % 3 != 0);
         left -= o.of[part] != HEM_OK;
-        if (o.when == 0 && o.of[part] != HEM_OK) {
+        if (o.when == 0 && o.of[part] != HEM_OK)
             o.when = harness_now();
-            if (kit->size > 2) /* of two, nobody waits for the living */
-                CHECK_OK(hem_world_revoke(kit->world));
-        }
+        if (o.of[part] != HEM_ERR_PEER || o.found)
+            continue;
+        o.found = true;
+        if (kit->size > 2) /* of two, nobody waits for the living */
+            CHECK_OK(hem_world_revoke(kit->world));
     }
     return o;
 }
@@ -105,7 +108,7 @@ static void die(all_kit *kit, harness_rng *rng) {
 }
 
 /* @return Whether this rank lives on. */
-static bool one_death(hem_world *world, int victim, harness_rng *rng) {
+static bool one_death(hem_world *world, int victim, harness_rng *rng, uint64_t *found_p) {
     all_kit kit = all_open(world, true);
     for (int part = 0; part < ALL_PARTS; part++)
         all_step(&kit, part, true);
@@ -119,6 +122,7 @@ static bool one_death(hem_world *world, int victim, harness_rng *rng) {
     outcome o = keep_busy(&kit, rng, harness_now() + LIMIT);
     check_ended(&kit, &o);
     give_up(&kit);
+    *found_p = o.found;
     return true;
 }
 
@@ -141,15 +145,18 @@ int rank_main(hem_world *world) {
     bool dies = true;
     for (uint64_t turn = 0; dies && hem_world_size(now) > 1; turn++) {
         hem_world *rest = NULL;
+        uint64_t found = 0;
         size_t size = (size_t)hem_world_size(now);
         int victim = chosen != NULL ? atoi(chosen) : (int)harness_below(&all, size);
         harness_step("death", turn);
-        if (!one_death(now, victim, &own))
+        if (!one_death(now, victim, &own, &found))
             return 0;
         CHECK_OK(hem_world_shrink(now, &rest));
         if (now != world)
             CHECK_STATUS(hem_world_close(now), HEM_ERR_PEER);
         now = rest;
+        CHECK_OK(hem_allreduce(now, &found, &found, 1, HEM_U64, HEM_MAX, LIMIT));
+        CHECK_EQ(found, 1); /* nobody has revoked the world for any other reason */
         check_works(now);
         dies = chosen == NULL;
     }

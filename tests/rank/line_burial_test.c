@@ -22,13 +22,19 @@ static unsigned char data[BYTES];
 static uint32_t busy;  /* the victim's stream has begun */
 static uint32_t ready; /* survivors that use all their memory again */
 
+/* Until the word is at least that, or the test has failed anyway. */
+static void await(const uint32_t *word, uint32_t least) {
+    int64_t until = harness_now() + LIMIT;
+    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) < least && harness_now() < until)
+        harness_sleep_ms(1);
+}
+
 /* What follows in the dead rank waits until all survivors are ready for it. */
 static void be_busy(hem_status status, void *arg) {
     const uint32_t *survivors = arg;
     (void)status;
     __atomic_store_n(&busy, 1, __ATOMIC_RELEASE);
-    while (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) < *survivors)
-        harness_sleep_ms(1);
+    await(&ready, *survivors);
 }
 
 static hem_status pass(hem_line *line) {
@@ -54,8 +60,7 @@ static int die(hem_world *world, hem_line *line) {
     survivors = (uint32_t)hem_world_size(world) - 1;
     CHECK_OK(hem_stream_create(world, &stream));
     CHECK_OK(hem_stream_call(stream, be_busy, &survivors));
-    while (__atomic_load_n(&busy, __ATOMIC_ACQUIRE) == 0)
-        harness_sleep_ms(1);
+    await(&busy, 1);
     CHECK_OK(hem_line_start(line, &round, &op));
     for (int i = 0; i < 10; i++)
         CHECK_OK(hem_progress(world));
@@ -88,8 +93,7 @@ static void go_on(hem_world *world) {
     hem_line *line = line_make(rest, true);
     CHECK_OK(pass(line));
     __atomic_fetch_add(&ready, 1, __ATOMIC_ACQ_REL);
-    while (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) < (uint32_t)hem_world_size(rest))
-        harness_sleep_ms(1);
+    await(&ready, (uint32_t)hem_world_size(rest));
     harness_sleep_ms(50); /* now it withdraws */
     for (int i = 0; i < AFTER; i++)
         CHECK_OK(pass(line));

@@ -173,6 +173,7 @@ hem_status hemi_exchange_fail_broken(const hem_exchange *x, const char *call);
 
 /** Whether all neighbours have given it up. */
 bool hemi_exchange_all_left(const hem_exchange *x);
+
 /** The caller has given it up: free it, or set it aside until the neighbours have, too. */
 void hemi_exchange_leave(hem_exchange *x);
 
