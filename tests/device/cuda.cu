@@ -2,7 +2,9 @@
 #include "device.h"
 
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 #include <time.h>
+#include <unistd.h>
 
 #undef rank_main
 
@@ -15,22 +17,40 @@ static void check_cuda(int line, const char *what, cudaError_t error) {
 
 /* Loading code waits for the kernels that run. A test's kernel may be launched for the first time while
  * another one waits for it, so that all are loaded before any runs. And streams that share one of the
- * queues of the GPU wait for each other: with ranks as threads there must be a queue for each.
- * Processes have queues of their own, and under MPS there are not as many for each of them. */
-__attribute__((constructor)) static void keep_apart(void) {
+ * queues of the GPU wait for each other: with ranks as threads there must be a queue for each. Processes
+ * have queues of their own, but under MPS too few unless they ask for more: two that ask for 16 or 32
+ * have enough, four that ask for 32 do not start. */
+__attribute__((constructor(101))) static void keep_apart(void) {
+    const char *size = getenv("HEM_SIZE");
+    const char *queues = getenv("HEM_RANK") == NULL                   ? "32"
+                         : size != NULL && strtol(size, NULL, 10) > 4 ? "8"
+                                                                      : "16";
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    if (getenv("HEM_RANK") == NULL)
-        setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", queues, 0);
 }
 
-/* Ranks are dealt over the GPUs that there are. Without one the test is skipped, on all ranks. */
+/* Without a GPU the test is skipped before there is a world: a rank that leaves one is a death to the
+ * others, and threads must not end the process all at once. The driver is asked, since code that is
+ * registered with a runtime that is already in use is loaded late, whatever was said above. */
+__attribute__((constructor)) static void want_gpu(void) {
+    int count = 0;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    int (*init)(unsigned) = NULL;
+    int (*get_count)(int *) = NULL;
+    if (driver != NULL) {
+        init = (int (*)(unsigned))dlsym(driver, "cuInit");
+        get_count = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
+    }
+    if (init == NULL || get_count == NULL || init(0) != 0 || get_count(&count) != 0 || count == 0) {
+        fprintf(stderr, "skipped: no GPU here\n");
+        _exit(77);
+    }
+}
+
+/* Ranks are dealt over the GPUs that there are. */
 int rank_main(hem_world *world) {
     int count = 0;
-    cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess || count == 0) {
-        fprintf(stderr, "skipped: no GPU here (%s)\n", cudaGetErrorString(error));
-        exit(77);
-    }
+    CHECK_CUDA(cudaGetDeviceCount(&count));
     CHECK_CUDA(cudaSetDevice(hem_world_rank(world) % count));
     CHECK_CUDA(cudaFree(NULL));
     return device_rank_main(world);
