@@ -34,7 +34,8 @@ static halo_mesh mesh_of(int64_t points, struct edges *e) {
     m.next = malloc((e->count + 1) * sizeof *m.next);
     m.part = calloc((size_t)points + 1, sizeof *m.part);
     CHECK(m.start && m.next && m.part);
-    qsort(e->pairs, e->count, sizeof *e->pairs, by_pair);
+    if (e->count > 0) /* a single point has none */
+        qsort(e->pairs, e->count, sizeof *e->pairs, by_pair);
     for (size_t i = 0, n = 0; i < e->count; i++) {
         if (i == 0 || by_pair(e->pairs[i - 1], e->pairs[i]) != 0) {
             m.next[n++] = e->pairs[i][1];
