@@ -220,9 +220,8 @@ static inline void all_close_streams(all_kit *kit) {
     }
 }
 
-/** `want`: how giving up what is collective goes. */
-static inline void all_close(all_kit *kit, hem_status want) {
-    all_close_streams(kit);
+/** What is left without streams. `want`: how giving up what is collective goes. */
+static inline void all_close_parts(all_kit *kit, hem_status want) {
     CHECK_OK(hem_op_free(kit->ops[0]));
     CHECK_OK(hem_op_free(kit->ops[1]));
     hem_status status = hem_exchange_destroy(kit->exchange);
@@ -231,6 +230,11 @@ static inline void all_close(all_kit *kit, hem_status want) {
     CHECK_STATUS(hem_pipe_destroy(kit->pipe), want);
     CHECK_STATUS(hem_window_destroy(kit->window), want);
     device_free(kit->state);
+}
+
+static inline void all_close(all_kit *kit, hem_status want) {
+    all_close_streams(kit);
+    all_close_parts(kit, want);
 }
 
 static inline void all_launch(all_kit *kit, int part, bool next, uint64_t *words, uint64_t count,

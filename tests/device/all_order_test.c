@@ -123,10 +123,11 @@ int rank_main(hem_world *world) {
     all_kit kit = all_open(world, true);
     uint64_t *copy = (uint64_t *)device_alloc(ALL_LONG * 8);
     check_held(&kit, copy);
-    /* Its streams are used again: twice as many are more than a GPU has queues. */
-    all_close(&kit, HEM_OK);
+    /* They are used again: twice as many are more than a GPU has queues. */
+    all_close_streams(&kit);
     check_dropped(world, copy);
     device_free(copy);
+    all_close_parts(&kit, HEM_OK);
     harness_close(world, HEM_OK);
     return 0;
 }

@@ -2,10 +2,10 @@
  * A window, a pipe, an exchange and collectives are busy at the same time, each on a stream of its own,
  * put there in a random order that differs between ranks and with nobody waiting for anybody: none
  * disturbs the other, and each step has what its peers had at that step. In between the host does some of
- * them itself, and CPUs use the same window. With nine streams per rank, four threads would have more
- * of them than a GPU has queues for a process.
+ * them itself, and CPUs use the same window. Four threads have more streams than a GPU has
+ * queues for a process, nine each: on a GPU that is known to hang (docs/gpu.md).
  *
- * hem-test: ranks=1,2,3 modes=processes,threads timeout=120
+ * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=120
  */
 #include "all_kit.h"
 

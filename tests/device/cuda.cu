@@ -22,9 +22,9 @@ static void check_cuda(int line, const char *what, cudaError_t error) {
  * have enough, four that ask for 32 do not start. */
 __attribute__((constructor(101))) static void keep_apart(void) {
     const char *size = getenv("HEM_SIZE");
-    const char *queues = getenv("HEM_RANK") == NULL                   ? "32"
-                         : size != NULL && strtol(size, NULL, 10) > 4 ? "8"
-                                                                      : "16";
+    const char *queues = "32";
+    if (getenv("HEM_RANK") != NULL)
+        queues = size != NULL && strtol(size, NULL, 10) > 4 ? "8" : "16";
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", queues, 0);
 }
@@ -35,16 +35,16 @@ __attribute__((constructor(101))) static void keep_apart(void) {
 __attribute__((constructor)) static void want_gpu(void) {
     int count = 0;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int (*init)(unsigned) = NULL;
-    int (*get_count)(int *) = NULL;
     if (driver != NULL) {
-        init = (int (*)(unsigned))dlsym(driver, "cuInit");
-        get_count = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
+        int (*init)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
+        int (*get_count)(int *) = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
+        if (init != NULL && get_count != NULL && init(0) == 0 && get_count(&count) == 0 &&
+            count > 0)
+            return;
     }
-    if (init == NULL || get_count == NULL || init(0) != 0 || get_count(&count) != 0 || count == 0) {
-        fprintf(stderr, "skipped: no GPU here\n");
-        _exit(77);
-    }
+    fprintf(stderr, "skipped: no GPU here (%s)\n",
+            driver == NULL ? "there is no CUDA driver" : "its driver shows none");
+    _exit(77);
 }
 
 /* Ranks are dealt over the GPUs that there are. */

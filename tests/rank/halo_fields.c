@@ -104,6 +104,8 @@ void halo_value(const halo_spec *spec, uint64_t round, int64_t key, size_t level
 
 /* Layouts. */
 
+/* Steps of up to 3 along each of six axes make an array up to 729 times as large. Beyond so many bytes
+ * those of outer axes are left out, as far as it takes. */
 #define SLICED_MOST ((int64_t)256 << 10)
 
 /* The axes of an array, in the order of hem_field: dimensions, levels, components. */
@@ -237,12 +239,10 @@ static void remember_strides(halo_field *f, const struct array *a) {
     f->strides[HEM_DIMS + 1] = a->stride[a->dims + 1];
 }
 
-/* Steps of up to 3 along each of six axes make an array up to 729 times as large. Where that is much,
- * those of outer axes are left out. */
-static size_t lay_out_within(struct array *a, const halo_field *f, int64_t most) {
+static size_t lay_out_within_reason(struct array *a, const halo_field *f) {
     int64_t bytes = lay_out(a, f);
 
-    for (int i = 0; i < a->dims + 2 && bytes > most; i++) {
+    for (int i = 0; i < a->dims + 2 && bytes > SLICED_MOST; i++) {
         a->step[a->order[i]] = 1;
         bytes = lay_out(a, f);
     }
@@ -258,7 +258,7 @@ void halo_field_make(halo_set *s, halo_field *f, int layout, int memory, harness
         f->spec.element = hem_dtype_size(f->spec.dtype);
     a = start_array(f);
     arrange(&a, f, layout, rng);
-    bytes = lay_out_within(&a, f, SLICED_MOST);
+    bytes = lay_out_within_reason(&a, f);
     shift = layout == HALO_ANY ? harness_below(rng, 16) : 0;
     f->size = GUARD + shift + bytes + GUARD;
     f->base = allocate(s, f, memory, rng);
