@@ -1,9 +1,10 @@
 /*
  * Operations on device buffers: made together, started on streams, freed together.
  *
- * A run that the host starts goes on a stream of the operation's own; its task asks that stream
- * whether all is done, and naps in between, since no kernel rings a doorbell. Kernels find out by
- * themselves that a peer is dead or that a time limit has passed; the host only hears.
+ * A run that the host starts goes on a stream that the operation borrows for it; its task asks that
+ * stream whether all is done, and naps in between, since no kernel rings a doorbell. Kernels find out
+ * by themselves that a peer is dead or that a time limit has passed; the host only hears. A run of
+ * which nobody knows that it is done keeps its stream, and the next one goes behind it.
  */
 #include "coll/device.h"
 #include "core/stream.h"
@@ -82,6 +83,13 @@ static hem_status launch(const hemi_coll_device *d, void *stream) {
 
 /* Runs that the host starts. */
 
+/* What its stream says. None: all is done, and the stream was given back. */
+static hem_status query(const hemi_coll_device *d) {
+    if (d->stream == NULL)
+        return HEM_OK;
+    return d->device->module->stream->query(d->device->context, d->stream);
+}
+
 static void end(hemi_coll_device *d, hem_status status) {
     hemi_engine_unlist(d->op.world, &d->task);
     hemi_op_complete(&d->op, status);
@@ -90,12 +98,14 @@ static void end(hemi_coll_device *d, hem_status status) {
 static hem_status advance(hemi_task *task) {
     hemi_coll_device *d =
         (hemi_coll_device *)(void *)((unsigned char *)task - offsetof(hemi_coll_device, task));
-    hem_status status = d->device->module->stream->query(d->device->context, d->stream);
+    hem_status status = query(d);
     task->deadline_ns = now_ns(d) + HEMI_DEVICE_NAP_NS;
     if (status == HEM_ERR_TIMEOUT)
         return HEMI_AGAIN;
-    if (status == HEM_OK)
+    if (status == HEM_OK) {
+        hemi_device_stream_give(d->root, d->device, &d->stream);
         status = status_of(d);
+    }
     end(d, status);
     return HEM_OK;
 }
@@ -108,9 +118,8 @@ static void trouble(hemi_task *task, uint64_t now) {
 static void start(struct hem_op *op) {
     hemi_coll_device *d = of_op(op);
     hem_status status = status_of(d);
-    /* Made on first use: who only starts it on streams of his own does without. */
     if (status == HEM_OK && d->stream == NULL)
-        status = d->device->module->stream->make(d->device->context, &d->stream);
+        status = hemi_device_stream_take(d->root, d->device, &d->stream);
     if (status == HEM_OK)
         status = launch(d, d->stream);
     if (status != HEM_OK) {
@@ -121,7 +130,7 @@ static void start(struct hem_op *op) {
     hemi_engine_list(op->world, &d->task);
 }
 
-/* The kernel hears of it, tells the others, and ends. */
+/* The kernel hears of it, tells the others, and ends. The task may do that first. */
 static void cancel(struct hem_op *op) {
     hemi_coll_device *d = of_op(op);
     const hemi_device *device = d->device;
@@ -130,14 +139,16 @@ static void cancel(struct hem_op *op) {
     hem_status status =
         device->module->memory->copy(device->context, &d->args.state->cancel, &code, sizeof code);
     uint64_t limit = now_ns(d) + STOP_NS;
-    while (status == HEM_OK && now_ns(d) < limit &&
-           device->module->stream->query(device->context, d->stream) == HEM_ERR_TIMEOUT) {
+    while (status == HEM_OK && now_ns(d) < limit && query(d) == HEM_ERR_TIMEOUT) {
         hemi_engine_unlock(op->world);
         platform->nap(platform->ctx, HEMI_DEVICE_NAP_NS);
         hemi_engine_lock(op->world);
     }
-    if (!hemi_op_is_done(op))
-        end(d, hemi_fail(HEM_ERR_REVOKED, "%s: this rank cancelled it", hemi_call_name(op->call)));
+    if (hemi_op_is_done(op))
+        return;
+    if (query(d) == HEM_OK)
+        hemi_device_stream_give(d->root, d->device, &d->stream);
+    end(d, hemi_fail(HEM_ERR_REVOKED, "%s: this rank cancelled it", hemi_call_name(op->call)));
 }
 
 static void where(struct hem_op *op, hemi_flight_note *note) {

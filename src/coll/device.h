@@ -91,7 +91,7 @@ typedef struct hemi_coll_device {
     hemd_coll_args args;
     hemi_coll_copies before;
     hemi_coll_copies after;
-    void *stream; /**< the library's own, for runs that the host starts */
+    void *stream; /**< lent for the run that the host has started, else NULL */
 } hemi_coll_device;
 
 /** Whether this rank's buffers are in device memory. `look`: find out also where no device is open

@@ -173,6 +173,9 @@ typedef struct hemi_device_module {
 /** What a module exports, under the name "hemi_device_module_get". */
 typedef const hemi_device_module *(*hemi_device_module_fn)(void);
 
+/** Streams that a rank keeps while nobody has them: as many as a GPU has queues for a process. */
+#define HEMI_DEVICE_IDLE 32
+
 /** A rank's device, once it is used. One per root. */
 typedef struct hemi_device {
     const hemi_device_module *module;
@@ -180,6 +183,9 @@ typedef struct hemi_device {
     void *context;
     hemi_device_facts facts;
     struct hemi_retired *retired; /**< under the lock of the root: device/retire.c */
+    uint32_t idle_lock;           /**< guards the streams that nobody has: device/lend.c */
+    uint32_t idle_count;
+    void *idle[HEMI_DEVICE_IDLE];
 } hemi_device;
 
 /**
@@ -204,6 +210,26 @@ void hemi_device_retire(hemi_root *root, hemi_device_memory *memory);
 
 /** The device is about to be closed. */
 void hemi_device_free_retired(hemi_device *device);
+
+/*
+ * Streams of the library's own, lent for a run: device/lend.c. A GPU has few queues, and streams that
+ * share one wait for each other; so an operation has a stream while it is under way, and none while
+ * it is idle.
+ */
+
+/** A stream that nobody else has, until it is given back. Takes a lock for a moment; makes a stream
+ *  only if all that were made are lent. @return HEM_OK, or what making one says. */
+hem_status hemi_device_stream_take(hemi_root *root, hemi_device *device, void **stream_p);
+
+/**
+ * Give a stream back; *stream becomes NULL, and nothing happens if it is. What is on it ends without
+ * anybody doing anything more: all kernels on it have said that they end, or are done. One that may
+ * still wait for somebody keeps its stream. Does not wait.
+ */
+void hemi_device_stream_give(hemi_root *root, hemi_device *device, void **stream);
+
+/** The device is about to be closed. */
+void hemi_device_free_idle(hemi_device *device);
 
 /**
  * Show a piece of device memory to peers, and map theirs.

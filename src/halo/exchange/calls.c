@@ -325,6 +325,8 @@ hem_status hem_exchange_test(hem_exchange *x, bool *done_p) {
         return status;
     waiting w = {x, x->asked, true};
     *done_p = is_over(&w);
+    if (*done_p && x->device != NULL)
+        hemi_halo_device_rest(x);
     if (*done_p && x->asked > hemi_load64_acquire(&x->good))
         return hemi_op_result(&x->op);
     return *done_p && x->device != NULL ? hem_exchange_status(x) : HEM_OK;

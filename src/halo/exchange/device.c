@@ -235,7 +235,6 @@ void hemi_halo_hide_fields(hem_exchange *x) {
 
 /* What the device has of ours. What kernels of this rank may still look at stays. */
 static void free_mapped(hemi_halo_device *d, bool closed, bool ended) {
-    const hemi_device_module *module = d->device->module;
     for (uint32_t r = 0; d->maps != NULL && r < d->map_count; r++)
         if (r != d->rank)
             hemi_halo_drop(d, &d->maps[r], closed);
@@ -247,8 +246,10 @@ static void free_mapped(hemi_halo_device *d, bool closed, bool ended) {
         hide_fields(d);
         hemi_device_pinned_free(d->root, &d->pinned);
     }
-    if (d->stream != NULL)
-        module->stream->destroy(d->device->context, d->stream);
+    if (ended && !d->lost && d->open == NULL)
+        hemi_device_stream_give(d->root, d->device, &d->stream);
+    else if (d->stream != NULL)
+        d->device->module->stream->destroy(d->device->context, d->stream);
 }
 
 /* Kernels that were told of the end come to theirs, unless the device has failed. */

@@ -87,7 +87,7 @@ typedef struct hemi_halo_device {
     hemd_halo_host *words_device;
     hemi_trouble *trouble;
     const uint32_t *trouble_words; /**< as kernels see them */
-    void *stream;                  /**< the library's own, for runs that the host starts */
+    void *stream;                  /**< lent for what the host has started, else NULL */
     uint32_t start_blocks;         /**< the most */
     uint32_t finish_blocks;        /**< the most: they wait */
     bool all_near;
@@ -259,8 +259,15 @@ void hemi_halo_device_stop(hem_exchange *x);
 hem_status hemi_halo_device_launch(hemi_halo_device *d, const hemi_halo_plan *plan, bool finishes,
                                    void *stream, bool tells);
 
-/** The stream for runs that the host starts, made on first use. */
+/** Have a stream for what the host starts. Under the lock. */
 hem_status hemi_halo_device_stream(hemi_halo_device *d);
+
+/** Give it back, if kernels do not need it any more. Nothing that the host has started is under way.
+ *  Under the lock. */
+void hemi_halo_device_give(hem_exchange *x);
+
+/** The same, if nothing that the host has started is under way. Not under the lock. */
+void hemi_halo_device_rest(hem_exchange *x);
 
 /** Begin a run that the host starts, and move it on: as a task does. Under the lock. */
 void hemi_halo_device_begin(hem_exchange *x);

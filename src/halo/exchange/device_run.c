@@ -1,9 +1,11 @@
 /*
  * Runs by kernels: launching them, and what becomes of them.
  *
- * A run that the host starts goes on the exchange's own stream; its task looks at the pinned word in
- * which the kernels count their ends, and naps in between, since no kernel rings a doorbell. Kernels
- * find out by themselves that a peer is dead or that a time limit has passed; the host only hears.
+ * A run that the host starts goes on a stream that the exchange borrows; its task looks at the pinned
+ * word in which the kernels count their ends, and naps in between, since no kernel rings a doorbell.
+ * Kernels find out by themselves that a peer is dead or that a time limit has passed; the host only
+ * hears. The stream is given back when all kernels have counted themselves, which is the last thing
+ * that they do; so the next run, which the host begins only then, may be on any stream.
  */
 #include "halo/exchange/device.h"
 #include "halo/exchange/message.h"
@@ -96,7 +98,22 @@ static uint64_t now_ns(const hem_exchange *x) {
 hem_status hemi_halo_device_stream(hemi_halo_device *d) {
     if (d->stream != NULL)
         return HEM_OK;
-    return d->device->module->stream->make(d->device->context, &d->stream);
+    return hemi_device_stream_take(d->root, d->device, &d->stream);
+}
+
+void hemi_halo_device_give(hem_exchange *x) {
+    hemi_halo_device *d = x->device;
+    /* Nothing is known of kernels on a device that has failed. And if the end of an open run could not
+     * be put on the stream, that may be waiting for the caller's. */
+    if (!d->lost && d->open == NULL && hemi_halo_device_is_idle(x))
+        hemi_device_stream_give(d->root, d->device, &d->stream);
+}
+
+void hemi_halo_device_rest(hem_exchange *x) {
+    hemi_engine_lock(x->world);
+    if (x->begun == x->ended)
+        hemi_halo_device_give(x);
+    hemi_engine_unlock(x->world);
 }
 
 void hemi_halo_device_begin(hem_exchange *x) {
@@ -138,6 +155,7 @@ static hem_status end(hem_exchange *x, hem_status status) {
         status = x->ending;
         (void)hemi_fail(status, "%s", x->text);
     }
+    hemi_halo_device_give(x);
     hemi_exchange_end(x, status);
     return HEM_OK;
 }
@@ -217,6 +235,7 @@ hem_status hemi_halo_device_await(hem_exchange *x, int64_t timeout_ns) {
     hem_status status = hemi_halo_device_finish(x);
     if (status == HEM_OK)
         status = await_slices(x, hemi_load64_acquire(&x->asked), timeout_ns);
+    hemi_halo_device_rest(x);
     if (status != HEM_OK)
         return status;
     hemi_engine_lock(x->world);
