@@ -100,6 +100,10 @@ void device_stream_destroy(device_stream stream) {
         CHECK_CUDA(cudaStreamDestroy((cudaStream_t)stream));
 }
 
+size_t device_streams(void) {
+    return 0;
+}
+
 void device_stream_order(device_stream before, device_stream after) {
     cudaEvent_t event;
     CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));

@@ -47,6 +47,10 @@ void device_stream_destroy(device_stream stream) {
     hemi_standin_stream_destroy(stream);
 }
 
+size_t device_streams(void) {
+    return hemi_standin_streams();
+}
+
 void device_stream_order(device_stream before, device_stream after) {
     CHECK_EQ(hemi_standin_stream_order(before, after), HEM_OK);
 }

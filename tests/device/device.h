@@ -65,6 +65,8 @@ device_stream device_stream_create(void);
 void device_stream_sync(device_stream stream);
 bool device_stream_done(device_stream stream);
 void device_stream_destroy(device_stream stream);
+/** Streams that there are in this process, the library's as well; 0 where that cannot be counted. */
+size_t device_streams(void);
 /** `after` goes on when all that is on `before` now is done. */
 void device_stream_order(device_stream before, device_stream after);
 /** Copy in stream order. */

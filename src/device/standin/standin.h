@@ -45,6 +45,8 @@ HEM_API void hemi_standin_unpin_waits(bool on);
 HEM_API hem_status hemi_standin_stream_create(hemi_standin_stream **stream_p);
 /** Does not wait: what is on the stream is still done. */
 HEM_API void hemi_standin_stream_destroy(hemi_standin_stream *stream);
+/** Streams that there are in this process, the library's and the program's. */
+HEM_API size_t hemi_standin_streams(void);
 /** Wait until all that is on it now is done. HEM_ERR_UNSUPPORTED while it is captured. */
 HEM_API hem_status hemi_standin_stream_sync(hemi_standin_stream *stream);
 /** HEM_OK if all is done, HEM_ERR_TIMEOUT if not, HEM_ERR_SYSTEM if a launch failed. */

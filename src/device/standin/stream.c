@@ -122,6 +122,15 @@ bool hemi_standin_stream_known(const void *stream) {
     return at != NULL;
 }
 
+HEM_API size_t hemi_standin_streams(void) {
+    size_t count = 0;
+    pthread_mutex_lock(&all_lock);
+    for (const hemi_standin_stream *at = all; at != NULL; at = at->next)
+        count++;
+    pthread_mutex_unlock(&all_lock);
+    return count;
+}
+
 hem_status hemi_standin_stream_put(const void *context, void *handle, hemi_standin_item *item) {
     hemi_standin_stream *stream = hemi_standin_stream_of(handle);
     if (stream == NULL || item == NULL) {
