@@ -186,6 +186,7 @@ typedef struct hemi_device {
     uint32_t idle_lock;           /**< guards the streams that nobody has: device/lend.c */
     uint32_t idle_count;
     void *idle[HEMI_DEVICE_IDLE];
+    void *common; /**< under idle_lock; constant once it is there */
 } hemi_device;
 
 /**
@@ -228,8 +229,12 @@ hem_status hemi_device_stream_take(hemi_root *root, hemi_device *device, void **
  */
 void hemi_device_stream_give(hemi_root *root, hemi_device *device, void **stream);
 
+/** The rank's one stream for what waits for nobody: copies, and memory in the order of a stream. All
+ *  who ask share it. It is made when it is first asked for, and stays until the device is closed. */
+hem_status hemi_device_stream_common(hemi_root *root, hemi_device *device, void **stream_p);
+
 /** The device is about to be closed. */
-void hemi_device_free_idle(hemi_device *device);
+void hemi_device_free_streams(hemi_device *device);
 
 /**
  * Show a piece of device memory to peers, and map theirs.

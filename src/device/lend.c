@@ -20,6 +20,9 @@
  * query after which the stream was given back. Who takes a stream adds nothing to that: the stream is
  * behind what has ended.
  *
+ * What waits for nobody (copies of lines, memory in the order of a stream) needs no stream of its own:
+ * it is on one that all share.
+ *
  * Who writes what: `idle_lock` guards the list. The last one that came is lent first, so that few are
  * in use. Streams are made and destroyed without the lock.
  */
@@ -52,7 +55,30 @@ void hemi_device_stream_give(hemi_root *root, hemi_device *device, void **stream
         device->module->stream->destroy(device->context, given);
 }
 
-void hemi_device_free_idle(hemi_device *device) {
+hem_status hemi_device_stream_common(hemi_root *root, hemi_device *device, void **stream_p) {
+    void *mine = NULL;
+    hemi_lock(root->platform, &device->idle_lock);
+    void *common = device->common;
+    hemi_unlock(&device->idle_lock);
+    hem_status status = common == NULL ? hemi_device_stream_take(root, device, &mine) : HEM_OK;
+    if (status != HEM_OK)
+        return status;
+    hemi_lock(root->platform, &device->idle_lock);
+    if (device->common == NULL) {
+        device->common = mine;
+        mine = NULL;
+    }
+    *stream_p = device->common;
+    hemi_unlock(&device->idle_lock);
+    /* Another thread was first. */
+    hemi_device_stream_give(root, device, &mine);
+    return HEM_OK;
+}
+
+void hemi_device_free_streams(hemi_device *device) {
+    if (device->common != NULL)
+        device->module->stream->destroy(device->context, device->common);
+    device->common = NULL;
     while (device->idle_count > 0)
         device->module->stream->destroy(device->context, device->idle[--device->idle_count]);
 }

@@ -84,6 +84,25 @@ static int see_few(hem_world *world, void *arg) {
     return hem_world_close(world);
 }
 
+static int see_common(hem_world *world, void *arg) {
+    hemi_device *device = NULL;
+    void *stream = NULL, *common = NULL, *again = NULL;
+    (void)arg;
+    RANK_CHECK(open_device(world, &device) == HEM_OK);
+    RANK_CHECK(hemi_device_stream_common(world->root, device, &common) == HEM_OK && made == 1);
+    RANK_CHECK(hemi_device_stream_take(world->root, device, &stream) == HEM_OK);
+    RANK_CHECK(stream != common && made == 2);
+    RANK_CHECK(hemi_device_stream_common(world->root, device, &again) == HEM_OK);
+    RANK_CHECK(again == common && made == 2);
+    hemi_device_stream_give(world->root, device, &stream);
+    return hem_world_close(world);
+}
+
+static void what_waits_for_nobody_shares_a_stream(void **state) {
+    (void)state;
+    run(see_common);
+}
+
 static void runs_one_after_another_have_one_stream(void **state) {
     (void)state;
     run(see_few);
@@ -161,6 +180,7 @@ static void threads_do_not_share(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_one_after_another_have_one_stream),
+        cmocka_unit_test(what_waits_for_nobody_shares_a_stream),
         cmocka_unit_test(more_than_are_kept_are_destroyed),
         cmocka_unit_test(threads_do_not_share),
     };

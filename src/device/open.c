@@ -133,7 +133,7 @@ static void free_room(hemi_device_room *room) {
     abandon_room(room);
     hemi_watch_free(room);
     if (room->status == HEM_OK) {
-        hemi_device_free_idle(device);
+        hemi_device_free_streams(device);
         hemi_device_free_retired(device);
         hemi_pins_close(room);
         device->module->close(device->context);

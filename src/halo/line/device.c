@@ -12,13 +12,14 @@ hemi_device *hemi_line_device_peek(const hemi_root *root) {
     return device != NULL && device->module->stream->free_on != NULL ? device : NULL;
 }
 
-hem_status hemi_line_device_make(hemi_device *device, hemi_line_device **device_p) {
+hem_status hemi_line_device_make(hemi_root *root, hemi_device *device,
+                                 hemi_line_device **device_p) {
     hemi_line_device *made = calloc(1, sizeof *made);
     if (made == NULL)
         return hemi_fail(HEM_ERR_MEMORY, "no memory for the stream of a line");
     made->refs = 1;
     made->device = device;
-    hem_status status = device->module->stream->make(device->context, &made->stream);
+    hem_status status = hemi_device_stream_common(root, device, &made->stream);
     if (status != HEM_OK) {
         free(made);
         return status;
@@ -28,10 +29,9 @@ hem_status hemi_line_device_make(hemi_device *device, hemi_line_device **device_
 }
 
 void hemi_line_device_drop(hemi_line_device *device) {
-    /* Release what was done with it to who destroys it. */
+    /* Release what was done with it to who frees it. */
     if (device == NULL || hemi_add32_acq_rel(&device->refs, UINT32_MAX) != 1)
         return;
-    device->device->module->stream->destroy(device->device->context, device->stream);
     free(device);
 }
 

@@ -15,8 +15,8 @@
 /** Pieces of one direction that may be under way. */
 #define HEMI_LINE_SLOTS 2
 
-/** A line's stream for copies. Counted: the line and each piece of memory that it has given out hold
- *  it. */
+/** A line's device, and the stream for copies that all lines of the rank share: whatever is on it ends by
+ *  itself. Counted: the line and each piece of memory that it has given out hold it. */
 typedef struct hemi_line_device {
     uint32_t refs;
     hemi_device *device;
@@ -32,7 +32,7 @@ static inline bool hemi_line_is_device(const hemi_device *device, const void *ad
            device->module->memory->kind(device->context, address) == HEM_MEMORY_DEVICE;
 }
 
-hem_status hemi_line_device_make(hemi_device *device, hemi_line_device **device_p);
+hem_status hemi_line_device_make(hemi_root *root, hemi_device *device, hemi_line_device **device_p);
 void hemi_line_device_drop(hemi_line_device *device);
 
 /* Marks: what is on a stream at a time. */

@@ -12,7 +12,7 @@ static hem_status make(const hem_line *line, hemi_device *device, bool wants_dev
                        bool wants_slots, hemi_line_device **device_p, hemi_pinned *pinned_p) {
     hem_status status = HEM_OK;
     if (wants_device)
-        status = hemi_line_device_make(device, device_p);
+        status = hemi_line_device_make(line->world->root, device, device_p);
     if (status == HEM_OK && wants_slots)
         status = hemi_device_pinned_alloc(line->world->root,
                                           HEMI_LINE_SLOTS * (uint64_t)HEMI_LINE_PIECE, pinned_p);
