@@ -2,8 +2,8 @@
  * A window, a pipe, an exchange and collectives are busy at the same time, each on a stream of its own,
  * put there in a random order that differs between ranks and with nobody waiting for anybody: none
  * disturbs the other, and each step has what its peers had at that step. In between the host does some of
- * them itself, and CPUs use the same window. Four threads have more streams than a GPU has
- * queues for a process, nine each: on a GPU that is known to hang (docs/gpu.md).
+ * them itself, and CPUs use the same window. Four threads have 28 streams, seven each, and a GPU has
+ * queues for 32 of a process: with nine each it hung (docs/gpu.md).
  *
  * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=120
  */
