@@ -7,24 +7,6 @@
 
 #include <hem/device/flow.h>
 
-/** 8 bytes of a message, or what is left of it. */
-HEM_DEV uint64_t hemd_brief_get(const unsigned char *data, uint64_t at, uint64_t bytes) {
-    uint64_t value = 0;
-    if (at + 8 <= bytes && ((uintptr_t)data & 7u) == 0)
-        return hemd_unit_get(data + at, 8);
-    for (uint32_t k = 0; k < 8 && at + k < bytes; k++)
-        value |= (uint64_t)data[at + k] << 8 * k;
-    return value;
-}
-
-HEM_DEV void hemd_brief_set(unsigned char *data, uint64_t at, uint64_t bytes, uint64_t value) {
-    if (at + 8 <= bytes && ((uintptr_t)data & 7u) == 0)
-        hemd_unit_set(data + at, 8, value);
-    else
-        for (uint32_t k = 0; k < 8 && at + k < bytes; k++)
-            data[at + k] = (unsigned char)(value >> 8 * k);
-}
-
 /** Where unit i of this lane lies in the rings of all lanes. */
 HEM_DEV uint64_t hemd_flow_unit(const hemd_flow *flow, uint32_t i) {
     uint64_t ring = flow->way->area.ring;
@@ -44,12 +26,21 @@ HEM_DEV void hemd_flow_behind(hemd_flow *flow) {
 
 /** By each thread: load the data of up to 4 of its units, from unit i on. */
 HEM_DEV void hemd_send_gather(const hemd_flow *flow, uint32_t size, uint32_t i, uint64_t data[4]) {
-    uint32_t count = hemd_flow_units(flow);
+    const uint32_t count = hemd_flow_units(flow);
+    const uint64_t bytes = flow->deal->bytes;
+    if (hemd_is_whole(flow->data, bytes)) {
+        HEMD_UNROLL
+        for (uint32_t k = 0; k < 4; k++)
+            if (i + k * size < count)
+                data[k] = hemd_unit_get(flow->data + hemd_flow_byte(flow, i + k * size), 8);
+        return;
+    }
     HEMD_UNROLL
     for (uint32_t k = 0; k < 4; k++)
-        if (i + k * size < count)
-            data[k] =
-                hemd_brief_get(flow->data, hemd_flow_byte(flow, i + k * size), flow->deal->bytes);
+        if (i + k * size < count) {
+            const uint64_t at = hemd_flow_byte(flow, i + k * size);
+            data[k] = hemd_word_get(flow->data + at, bytes - at);
+        }
 }
 
 /** By each thread: store up to 4 of its units. */
@@ -107,6 +98,26 @@ HEM_DEV hem_status hemd_recv_await(const hemd_flow *flow, uint32_t size, uint32_
     }
 }
 
+/** By each thread: store the data of up to 4 of its units, from unit i on. */
+HEM_DEV void hemd_recv_scatter(const hemd_flow *flow, uint32_t size, uint32_t i,
+                               const uint64_t data[4]) {
+    const uint32_t count = hemd_flow_units(flow);
+    const uint64_t bytes = flow->deal->bytes;
+    if (hemd_is_whole(flow->data, bytes)) {
+        HEMD_UNROLL
+        for (uint32_t k = 0; k < 4; k++)
+            if (i + k * size < count)
+                hemd_unit_set(flow->data + hemd_flow_byte(flow, i + k * size), 8, data[k]);
+        return;
+    }
+    HEMD_UNROLL
+    for (uint32_t k = 0; k < 4; k++)
+        if (i + k * size < count) {
+            const uint64_t at = hemd_flow_byte(flow, i + k * size);
+            hemd_word_set(flow->data + at, bytes - at, data[k]);
+        }
+}
+
 /** Whether all units of this lane are there. By all threads of the group. */
 HEM_DEV bool hemd_recv_units_ready(const hemd_flow *flow, hem_group group) {
     uint32_t count = hemd_flow_units(flow);
@@ -125,11 +136,8 @@ HEM_DEV bool hemd_recv_units(hemd_flow *flow, hem_group group) {
     for (uint32_t i = group.rank; i < count && status == HEM_OK; i += 4 * group.size) {
         uint64_t data[4];
         status = hemd_recv_await(flow, group.size, i, data);
-        HEMD_UNROLL
-        for (uint32_t k = 0; k < 4; k++)
-            if (status == HEM_OK && i + k * group.size < count)
-                hemd_brief_set(flow->data, hemd_flow_byte(flow, i + k * group.size),
-                               flow->deal->bytes, data[k]);
+        if (status == HEM_OK)
+            hemd_recv_scatter(flow, group.size, i, data);
     }
     if (status != HEM_OK)
         hemd_pipe_fail(flow->pipe, flow->way, status);

@@ -237,11 +237,28 @@ HEM_DEV void hemd_copy_vectors(uint32_t rank, uint32_t size, unsigned char *to,
         to[behind + rank] = last;
 }
 
-/**
- * Copy `n` bytes; they do not overlap. By all threads of the group, each of which returns when its
- * own share is done: hem_group_sync before anybody uses `to` or changes `from`.
- */
-HEM_DEV void hemd_copy(hem_group group, void *to, const void *from, uint64_t n) {
+/** What is a piece of 8 or 16 bytes for each thread, or less. @return whether it was. Short messages
+ *  take this way, straight through: what is passed once in a microsecond waits for its code, too. */
+HEM_DEV bool hemd_copy_short(uint32_t rank, uint32_t size, unsigned char *to,
+                             const unsigned char *from, uint64_t n) {
+    const uint64_t mix = (uint64_t)(uintptr_t)to | (uint64_t)(uintptr_t)from | n;
+    if (mix % 8u == 0 && n <= 8u * (uint64_t)size) {
+        const uint32_t at = 8u * rank;
+        if (at < n)
+            hemd_unit_set(to + at, 8, hemd_unit_get(from + at, 8));
+        return true;
+    }
+    if (mix % 16u == 0 && n <= 16u * (uint64_t)size) {
+        const uint32_t at = 16u * rank;
+        if (at < n)
+            hemd_vector_store(to + at, hemd_vector_load(from + at));
+        return true;
+    }
+    return false;
+}
+
+/** hemd_copy where there is much of it. */
+HEM_DEV void hemd_copy_long(hem_group group, void *to, const void *from, uint64_t n) {
 #if defined(__CUDACC__)
     if (group.scope == HEM_SCOPE_THREAD) {
         hemd_copy_vectors(0, 1, (unsigned char *)to, (const unsigned char *)from, n);
@@ -260,14 +277,49 @@ HEM_DEV void hemd_copy(hem_group group, void *to, const void *from, uint64_t n) 
 #endif
 }
 
-/** Up to 8 bytes as a word, at any alignment. */
-HEM_DEV uint64_t hemd_word_get(const unsigned char *from, uint64_t n) {
-    if (n >= 8u && (uintptr_t)from % 8u == 0)
-        return hemd_unit_get(from, 8);
+/**
+ * Copy `n` bytes; they do not overlap. By all threads of the group, each of which returns when its
+ * own share is done: hem_group_sync before anybody uses `to` or changes `from`.
+ */
+HEM_DEV void hemd_copy(hem_group group, void *to, const void *from, uint64_t n) {
+    if (!hemd_copy_short(group.rank, group.size, (unsigned char *)to, (const unsigned char *)from,
+                         n))
+        hemd_copy_long(group, to, from, n);
+}
+
+/* Words of data, for units that carry a stamp. What lies oddly is moved byte by byte, out of line. */
+
+/** Whether data are words, all of them. */
+HEM_DEV bool hemd_is_whole(const void *data, uint64_t n) {
+    return (((uint64_t)(uintptr_t)data | n) & 7u) == 0;
+}
+
+HEM_DEV_SLOW uint64_t hemd_word_get_odd(const unsigned char *from, uint64_t n) {
     uint64_t value = 0;
+    HEMD_NO_UNROLL
     for (uint32_t k = 0; k < 8u && k < n; k++)
         value |= (uint64_t)from[k] << 8u * k;
     return value;
+}
+
+HEM_DEV_SLOW void hemd_word_set_odd(unsigned char *to, uint64_t n, uint64_t value) {
+    HEMD_NO_UNROLL
+    for (uint32_t k = 0; k < 8u && k < n; k++)
+        to[k] = (unsigned char)(value >> 8u * k);
+}
+
+/** The first of `n` bytes, up to 8, as a word, at any alignment. */
+HEM_DEV uint64_t hemd_word_get(const unsigned char *from, uint64_t n) {
+    return n >= 8u && (uintptr_t)from % 8u == 0 ? hemd_unit_get(from, 8)
+                                                : hemd_word_get_odd(from, n);
+}
+
+/** Store them. */
+HEM_DEV void hemd_word_set(unsigned char *to, uint64_t n, uint64_t value) {
+    if (n >= 8u && (uintptr_t)to % 8u == 0)
+        hemd_unit_set(to, 8, value);
+    else
+        hemd_word_set_odd(to, n, value);
 }
 
 #endif

@@ -48,7 +48,7 @@ HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, u
 }
 
 /** Change a word of a peer after all that this thread has ordered before, by one thread. */
-HEM_DEV hem_status hemd_proxy_tell(hem_dev_window w, int peer, uint32_t what, uint32_t id,
+HEM_DEV_SLOW hem_status hemd_proxy_tell(hem_dev_window w, int peer, uint32_t what, uint32_t id,
                                    uint64_t value) {
     uint64_t first = 0;
     hem_status status = hemd_ring_claim(w, peer, 1, &first);
@@ -82,7 +82,7 @@ HEM_DEV void hemd_ring_fill(hem_group g, hemd_ring *queue, uint32_t slot, const 
  * group may change `src`. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_REVOKED, HEM_ERR_CLOSED; how the
  *         peer's thread has failed; HEM_ERR_UNSUPPORTED if there is no such way either.
  */
-HEM_DEV hem_status hemd_proxy_put(hem_dev_window w, hem_group g, int peer, uint64_t offset,
+HEM_DEV_SLOW hem_status hemd_proxy_put(hem_dev_window w, hem_group g, int peer, uint64_t offset,
                                   const void *src, uint64_t n, uint32_t what, uint32_t id,
                                   uint64_t value) {
     hemd_ring *queue = HEMD_FIXED64(hemd_ring *, w.peers[peer].ring);
@@ -122,7 +122,7 @@ HEM_DEV uint32_t hemd_order_of(int op) {
 }
 
 /** Wait until all that this rank's kernels have ordered is done. As hemd_proxy_put. */
-HEM_DEV hem_status hemd_proxy_flush(hem_dev_window w, hem_group g, int peer) {
+HEM_DEV_SLOW hem_status hemd_proxy_flush(hem_dev_window w, hem_group g, int peer) {
     hem_status status = HEM_OK;
     if (!hemd_proxied(&w.peers[peer]))
         return HEM_ERR_UNSUPPORTED;

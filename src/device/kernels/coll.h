@@ -136,8 +136,8 @@ HEM_DEV void hemd_coll_copy(const hemd_coll_args *args) {
             continue;
         }
         for (uint32_t d = 0; d < move->to_count; d++)
-            hemd_copy(hem_block(), hemd_coll_to(args, move->first_to + d, begin),
-                      move->from + begin, end - begin);
+            hemd_copy_long(hem_block(), hemd_coll_to(args, move->first_to + d, begin),
+                           move->from + begin, end - begin);
     }
 }
 

@@ -36,10 +36,7 @@ HEM_DEV uint64_t hemd_coll_load_word(const unsigned char *from, uint32_t bytes) 
         return hemd_unit_get(from, 8);
     if (bytes == 4 && place % 4u == 0)
         return hemd_unit_get(from, 4);
-    uint64_t word = 0;
-    for (uint32_t i = 0; i < bytes; i++)
-        word |= (uint64_t)from[i] << 8u * i;
-    return word;
+    return hemd_word_get_odd(from, bytes);
 }
 
 HEM_DEV void hemd_coll_store_word(unsigned char *to, uint32_t bytes, uint64_t word) {
@@ -49,8 +46,7 @@ HEM_DEV void hemd_coll_store_word(unsigned char *to, uint32_t bytes, uint64_t wo
     else if (bytes == 4 && place % 4u == 0)
         hemd_unit_set(to, 4, word);
     else
-        for (uint32_t i = 0; i < bytes; i++)
-            to[i] = (unsigned char)(word >> 8u * i);
+        hemd_word_set_odd(to, bytes, word);
 }
 
 HEM_DEV hemd_vector hemd_coll_load_element(const unsigned char *from, uint32_t bytes) {

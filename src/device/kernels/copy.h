@@ -34,8 +34,8 @@ HEM_DEV void hemd_kernel_copy(const struct hemd_copy_args *args) {
         if (begin >= piece->bytes)
             continue;
         uint64_t left = piece->bytes - begin;
-        hemd_copy(hem_block(), (unsigned char *)piece->to + begin,
-                  (const unsigned char *)piece->from + begin, left < share ? left : share);
+        hemd_copy_long(hem_block(), (unsigned char *)piece->to + begin,
+                       (const unsigned char *)piece->from + begin, left < share ? left : share);
     }
 }
 
