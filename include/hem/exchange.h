@@ -84,7 +84,7 @@ typedef struct hem_binding {
 
 /**
  * How values get into halos in device memory, in forward runs. All give the same bytes. Halos in host
- * memory and reverse runs are always as with HEM_EXCHANGE_STAGED.
+ * memory and reverse runs are always as with HEM_EXCHANGE_STAGED, where the way allows them.
  */
 typedef enum hem_exchange_way {
     /** Through memory of the library: packed by the start, unpacked by the finish. A start waits for
@@ -96,7 +96,13 @@ typedef enum hem_exchange_way {
     /** Straight into the neighbours' halos: nothing is unpacked. A start gives this rank's halos free,
      *  and waits for the starts of its neighbours. So ranks that start several such exchanges on one
      *  stream do it in the same order, and what reads old halos comes before the start. */
-    HEM_EXCHANGE_DIRECT
+    HEM_EXCHANGE_DIRECT,
+    /** As HEM_EXCHANGE_DIRECT, by copies and memory operations of streams: no kernel is launched. All
+     *  fields are in device memory that neighbours reach, at most 4096 sets of rows are copied by a
+     *  rank, and no vector changes its sign; else creation is refused. Reverse runs are
+     *  HEM_ERR_UNSUPPORTED. What neighbours run is not compared, nor whether runs on different
+     *  streams are ordered: see hem_exchange(3). */
+    HEM_EXCHANGE_ENGINES
 } hem_exchange_way;
 
 /** Zero means default everywhere; set `struct_size` to sizeof(hem_exchange_options). */

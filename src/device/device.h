@@ -116,6 +116,19 @@ typedef struct hemi_launch {
     size_t bytes;
 } hemi_launch;
 
+/** Rows of equally many bytes, `to_step` and `from_step` bytes apart; they do not overlap. */
+typedef struct hemi_device_rows {
+    void *to;
+    const void *from;
+    uint64_t bytes; /**< of a row, not 0 */
+    uint64_t rows;  /**< not 0 */
+    uint64_t to_step;
+    uint64_t from_step;
+} hemi_device_rows;
+
+/** Rows that are further apart are given one by one. */
+#define HEMI_DEVICE_STEP_MOST (1ull << 30)
+
 /** None of these waits. They work on a stream that is being captured where CUDA does. */
 typedef struct hemi_device_stream_ops {
     /** Whether ranks may use this stream. HEM_ERR_UNSUPPORTED for the legacy default stream if
@@ -157,6 +170,9 @@ typedef struct hemi_device_stream_ops {
     hem_status (*alloc_on)(void *context, void *stream, uint64_t bytes, void **address_p);
     /** Give it back after all that is on the stream now, which may be another one. Does not wait. */
     void (*free_on)(void *context, void *stream, void *address);
+    /** As copy, of `count` sets of rows, in any order. */
+    hem_status (*copy_rows)(void *context, void *stream, uint32_t count,
+                            const hemi_device_rows *rows);
 } hemi_device_stream_ops;
 
 typedef struct hemi_device_module {

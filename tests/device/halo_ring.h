@@ -20,9 +20,10 @@ static inline hem_exchange *twin_create(hem_world *world, const hem_binding *bin
     options.run_timeout_ns = run_timeout_ns;
     options.way = TWIN_WAY;
     hem_status status = hem_exchange_create(world, &options, &exchange);
-    /* No field of any rank is in device memory: there is no other way. */
+    /* No field of any rank is in device memory, or not all are: there is no other way. */
     if (status == HEM_ERR_UNSUPPORTED && TWIN_WAY > HEM_EXCHANGE_BEST) {
-        CHECK_SENTENCE("no rank has a field in device memory");
+        if (TWIN_WAY == HEM_EXCHANGE_DIRECT)
+            CHECK_SENTENCE("no rank has a field in device memory");
         options.way = HEM_EXCHANGE_BEST;
         status = hem_exchange_create(world, &options, &exchange);
     }

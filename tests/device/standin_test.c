@@ -200,6 +200,12 @@ static void check_words(test *t) {
     CHECK_OK(t->stream->store(t->context, NULL, &words[3], 8));
     wait_done(t, NULL);
     CHECK_EQ(words[3], 8);
+    /* Words 1 and 2 to 33 and 36, word 8 to 40. */
+    const hemi_device_rows rows[2] = {{&words[33], &words[1], 8, 2, 24, 8},
+                                      {&words[40], &words[8], 8, 1, 0, 0}};
+    CHECK_OK(t->stream->copy_rows(t->context, one, 2, rows));
+    wait_done(t, one);
+    CHECK(words[33] == 5 && words[36] == 6 && words[40] == 9 && words[34] == 0);
     t->stream->destroy(t->context, one);
     t->stream->destroy(t->context, two);
     hemi_standin_free(words);

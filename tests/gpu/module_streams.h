@@ -64,6 +64,15 @@ static void test_streams(void) {
     check_filled(base + 24576, 8, 108);
     memory->unmap_host(context, page, 4096);
     free(page);
+
+    /* Three rows of two words, every 64 bytes here and every 256 there, and a row by itself. */
+    hemi_device_rows rows[2] = {{base + 28672, base + 64, 16, 3, 256, 64},
+                                {base + 32768, base + 64, 64, 1, 0, 0}};
+    OK(streams->copy_rows(context, stream, 2, rows));
+    sync(stream);
+    for (int i = 0; i < 3; i++)
+        check_filled(base + 28672 + 256 * i, 2, 100 + 8 * (uint64_t)i);
+    check_filled(base + 32768, 8, 100);
     streams->destroy(context, stream);
     streams->destroy(context, other);
     memory->release(context, &m);

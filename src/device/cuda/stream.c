@@ -149,6 +149,50 @@ static hem_status stream_copy(void *context, void *stream, uint32_t count, void 
     return status;
 }
 
+/* Pieces of one row each, a few at a time in one call. */
+#define TOGETHER 256u
+
+static hem_status copy_single(void *context, void *stream, uint32_t count,
+                              const hemi_device_rows *rows) {
+    void *to[TOGETHER];
+    const void *from[TOGETHER];
+    size_t bytes[TOGETHER];
+    hem_status status = HEM_OK;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count && status == HEM_OK; i++) {
+        if (rows[i].rows == 1) {
+            to[n] = rows[i].to;
+            from[n] = rows[i].from;
+            bytes[n++] = rows[i].bytes;
+        }
+        if (n == TOGETHER || (n > 0 && i + 1 == count)) {
+            status = stream_copy(context, stream, n, to, from, bytes);
+            n = 0;
+        }
+    }
+    return status;
+}
+
+static hem_status stream_copy_rows(void *context, void *stream, uint32_t count,
+                                   const hemi_device_rows *rows) {
+    hemi_cuda *cuda = context;
+    hemi_cuda_turn turn;
+    hem_status status = copy_single(context, stream, count, rows);
+    if (status == HEM_OK)
+        status = hemi_cuda_enter(cuda, &turn);
+    if (status != HEM_OK)
+        return status;
+    for (uint32_t i = 0; i < count && status == HEM_OK; i++)
+        if (rows[i].rows > 1)
+            status = hemi_cuda_check(cuda,
+                                     cudaMemcpy2DAsync(rows[i].to, rows[i].to_step, rows[i].from,
+                                                       rows[i].from_step, rows[i].bytes,
+                                                       rows[i].rows, cudaMemcpyDefault, stream),
+                                     "cudaMemcpy2DAsync");
+    hemi_cuda_leave(cuda, &turn);
+    return status;
+}
+
 static hem_status stream_store(void *context, void *stream, uint64_t *word, uint64_t value) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
@@ -294,4 +338,5 @@ const hemi_device_stream_ops hemi_cuda_stream_ops = {
     .unmark = hemi_cuda_unmark,
     .alloc_on = hemi_cuda_alloc_on,
     .free_on = hemi_cuda_free_on,
+    .copy_rows = stream_copy_rows,
 };

@@ -140,6 +140,11 @@ typedef struct hemd_halo_area {
     unsigned char apart[HEM_DEV_LINE - sizeof(uint64_t)];
     uint64_t gone_cpu; /**< by S's CPU: enum hemi_gone */
     unsigned char apart_cpu[HEM_DEV_LINE - sizeof(uint64_t)];
+    /** Copy engines (halo/exchange/engine.c): set by S's stream, taken back by R's. */
+    uint64_t ready; /**< S's halos may be written */
+    unsigned char apart_ready[HEM_DEV_LINE - sizeof(uint64_t)];
+    uint64_t filled; /**< R's halos are */
+    unsigned char apart_filled[HEM_DEV_LINE - sizeof(uint64_t)];
 } hemd_halo_area;
 
 /** A neighbour, or this rank itself, which has no areas. Constant. */
@@ -169,10 +174,12 @@ typedef struct hemd_halo_state {
     unsigned char apart_too[HEM_DEV_LINE - sizeof(uint64_t)];
 } hemd_halo_state;
 
-/** Pinned words of the host, which the kernels write. */
+/** Pinned words of the host, which the kernels write, or streams: see halo/exchange/engine.h. */
 typedef struct hemd_halo_host {
     uint64_t counted; /**< hemd_halo_state.counted */
-    uint64_t failed;  /**< hemd_halo_state.failed */
+    uint64_t failed;  /**< hemd_halo_state.failed; with copy engines by the host */
+    uint64_t at;      /**< copy engines: enum hemi_halo_engine_at */
+    uint64_t since;   /**< the same: when a run that waits was first seen to; 0 by its start */
 } hemd_halo_host;
 
 /** What a launch of either kernel is told. Nothing in it changes from run to run. */

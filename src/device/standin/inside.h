@@ -117,6 +117,7 @@ typedef struct hemi_standin_item {
 hemi_standin_item *hemi_standin_item_launch(const hemi_standin_grid *grid, size_t bytes);
 hemi_standin_item *hemi_standin_item_copy(uint32_t count, void *const *to, const void *const *from,
                                           const size_t *bytes);
+hemi_standin_item *hemi_standin_item_rows(uint32_t count, const hemi_device_rows *rows);
 hemi_standin_item *hemi_standin_item_store(uint64_t *word, uint64_t value);
 hemi_standin_item *hemi_standin_item_await(const uint64_t *word, uint64_t value);
 hemi_standin_item *hemi_standin_item_call(void (*fn)(void *arg), void *arg);

@@ -75,6 +75,34 @@ hemi_standin_item *hemi_standin_item_copy(uint32_t count, void *const *to, const
     return &made->item;
 }
 
+typedef struct rows_item {
+    hemi_standin_item item;
+    uint32_t count;
+    hemi_device_rows rows[];
+} rows_item;
+
+static hem_status rows_run(hemi_standin_item *item, hemi_standin_crew *crew) {
+    (void)crew;
+    const rows_item *mine = (const rows_item *)item;
+    for (uint32_t i = 0; i < mine->count; i++) {
+        const hemi_device_rows *r = &mine->rows[i];
+        for (uint64_t k = 0; k < r->rows; k++)
+            hemi_standin_move((unsigned char *)r->to + k * r->to_step,
+                              (const unsigned char *)r->from + k * r->from_step, r->bytes);
+    }
+    return HEM_OK;
+}
+
+hemi_standin_item *hemi_standin_item_rows(uint32_t count, const hemi_device_rows *rows) {
+    rows_item *made = item_make(sizeof *made + count * sizeof *rows, rows_run);
+    if (made == NULL)
+        return NULL;
+    made->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        made->rows[i] = rows[i];
+    return &made->item;
+}
+
 typedef struct word_item {
     hemi_standin_item item;
     uint64_t *word;

@@ -45,6 +45,11 @@ static hem_status op_copy(void *context, void *stream, uint32_t count, void *con
     return hemi_standin_stream_put(context, stream, hemi_standin_item_copy(count, to, from, bytes));
 }
 
+static hem_status op_copy_rows(void *context, void *stream, uint32_t count,
+                               const hemi_device_rows *rows) {
+    return hemi_standin_stream_put(context, stream, hemi_standin_item_rows(count, rows));
+}
+
 static hem_status op_store(void *context, void *stream, uint64_t *word, uint64_t value) {
     return hemi_standin_stream_put(context, stream, hemi_standin_item_store(word, value));
 }
@@ -125,6 +130,7 @@ const hemi_device_stream_ops hemi_standin_stream_ops = {
     .unmark = op_unmark,
     .alloc_on = hemi_standin_alloc_on,
     .free_on = hemi_standin_free_on,
+    .copy_rows = op_copy_rows,
 };
 
 HEM_API hem_status hemi_standin_launch(hemi_standin_stream *stream, hemi_standin_kernel kernel,

@@ -1,7 +1,7 @@
 /* The public calls, but for those on streams. */
 #include "base/options.h"
 #include "core/team.h"
-#include "halo/exchange/device.h"
+#include "halo/exchange/engine.h"
 
 #include <stdlib.h>
 
@@ -47,6 +47,8 @@ static void tell_neighbours(const hem_world *world, hem_exchange *x) {
     uint64_t gone = x->broken || !x->told ? HEMI_GONE_BROKEN : 0;
     if (x->told)
         gone |= HEMI_GONE_DESTROYED;
+    if (x->told && x->device != NULL)
+        hemi_halo_engine_end(x->device);
     if (x->device != NULL)
         hemi_halo_device_break(x, gone);
     for (size_t l = 0; l < x->lane_count; l++)
@@ -98,7 +100,7 @@ static void set_aside(hem_world *world, hem_exchange *x) {
 
 /* The caller may free its fields afterwards: nobody writes into their halos any more. */
 static void give_halos_up(hem_world *world, hem_exchange *x) {
-    if (!x->device->some_direct || world->keep_memory)
+    if ((!x->device->some_direct && x->device->engine == NULL) || world->keep_memory)
         return;
     hemi_engine_lock(world);
     hemi_halo_device_break(x, HEMI_GONE_DESTROYED);
@@ -127,7 +129,7 @@ static hem_status read_options(hem_world *world, const hem_exchange_options *giv
         status = hemi_check_timeout(options->setup_timeout_ns, "hem_exchange_create");
     if (status == HEM_OK)
         status = hemi_check_timeout(options->run_timeout_ns, "hem_exchange_create");
-    if (status == HEM_OK && (unsigned)options->way > HEM_EXCHANGE_DIRECT)
+    if (status == HEM_OK && (unsigned)options->way > HEM_EXCHANGE_ENGINES)
         status = hemi_fail(HEM_ERR_ARG, "hem_exchange_create: %d is no way of an exchange",
                            (int)options->way);
     if (options->setup_timeout_ns == 0)
@@ -175,6 +177,9 @@ hem_status hem_exchange_create(hem_world *world, const hem_exchange_options *giv
 static hem_status check_combine(const hem_exchange *x, const hem_exchange_how *how) {
     if ((unsigned)how->combine > HEM_COMBINE_REPLACE)
         return hemi_fail(HEM_ERR_ARG, "hem_exchange_start: %d is no way to combine", how->combine);
+    if (how->combine != 0 && x->way == HEM_EXCHANGE_ENGINES)
+        return hemi_fail(HEM_ERR_UNSUPPORTED, "hem_exchange_start: copy engines combine nothing: "
+                                              "reverse runs need another way");
     if (how->combine == 0 || how->combine == HEM_COMBINE_REPLACE)
         return HEM_OK;
     for (size_t b = 0; b < x->binding_count; b++) {

@@ -9,7 +9,7 @@
 #include "halo/exchange/connect.h"
 #include "core/heap.h"
 #include "core/team.h"
-#include "halo/exchange/device.h"
+#include "halo/exchange/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +77,10 @@ static void orphan(hemi_child *child, bool dead) {
     hem_exchange *x =
         (hem_exchange *)(void *)((unsigned char *)child - offsetof(struct hem_exchange, child));
     /* All ranks have closed the world, and tell their kernels so. */
-    if (!dead)
+    if (!dead) {
         hemi_halo_device_drain(x);
+        hemi_halo_engine_part(x);
+    }
     /* Where all neighbours have given it up, too, nothing of theirs is on its way any more. */
     hemi_halo_device_free(x, dead || !hemi_exchange_all_left(x));
     hemi_exchange_release(x);
@@ -258,6 +260,8 @@ hem_status hemi_exchange_connect(hem_exchange *x, hem_world *world, hem_status s
         hemi_error_restore(sentence);
     status = hemi_team_agree(world, HEMI_CALL_EXCHANGE_CREATE, status, 0, NULL, 0,
                              hemi_router_left(&router));
+    if (status == HEM_OK && x->device != NULL)
+        hemi_halo_engine_open(x->device);
     for (size_t l = 0; l < x->lane_count; l++) {
         add_up(&x->lanes[l].sends);
         add_up(&x->lanes[l].recvs);

@@ -5,8 +5,8 @@
  * Then every rank allocates one piece of device memory with its state and the areas of its
  * neighbours, all zero, and all show theirs to each other. Areas are told in the hello.
  */
-#include "halo/exchange/device.h"
 #include "halo/exchange/connect.h"
+#include "halo/exchange/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,9 @@ static uint64_t rooms(const hemi_parts *parts) {
     return sum;
 }
 
-uint64_t hemi_halo_landing(const hemi_halo_lane *lane) {
+uint64_t hemi_halo_landing(const hem_exchange *x, const hemi_halo_lane *lane) {
+    if (x->way == HEM_EXCHANGE_ENGINES)
+        return 0;
     uint64_t forward = rooms(&lane->recvs);
     uint64_t reverse = rooms(&lane->sends);
     uint64_t bytes = forward > reverse ? forward : reverse;
@@ -92,7 +94,7 @@ static hem_status allocate(hem_exchange *x) {
         if (x->lanes[l].way.peer == d->rank)
             continue;
         d->reach[l].in_at = at;
-        d->reach[l].in_bytes = hemi_halo_landing(&x->lanes[l]);
+        d->reach[l].in_bytes = hemi_halo_landing(x, &x->lanes[l]);
         at += sizeof(hemd_halo_area) + 2 * d->reach[l].in_bytes;
     }
     return d->device->module->memory->alloc(d->device->context, at, &d->areas);
@@ -141,8 +143,8 @@ hem_status hemi_halo_device_hear(hem_exchange *x, size_t lane, uint64_t at, uint
                          "of rank %u",
                          x->world->rank, peer);
     /* Both add up the same parts; it is where this rank will write. */
-    if (bytes != hemi_halo_landing(&x->lanes[lane]) || at % HEM_DEV_LINE != 0 || at > map->bytes ||
-        map->bytes - at < sizeof(hemd_halo_area) + 2 * bytes)
+    if (bytes != hemi_halo_landing(x, &x->lanes[lane]) || at % HEM_DEV_LINE != 0 ||
+        at > map->bytes || map->bytes - at < sizeof(hemd_halo_area) + 2 * bytes)
         return hemi_connect_nonsense(peer);
     d->reach[lane].out_at = at;
     d->reach[lane].out_bytes = bytes;
@@ -187,7 +189,11 @@ hem_status hemi_halo_device_settle(hem_exchange *x) {
     hemi_halo_device *d = x->device;
     hemi_halo_plan *everything = NULL;
     const hem_exchange_how how = {0};
-    hem_status status = hemi_halo_show_fields(x);
+    hem_status status = HEM_OK;
+    if (x->way == HEM_EXCHANGE_ENGINES)
+        status = hemi_halo_engine_allowed(x);
+    if (status == HEM_OK)
+        status = hemi_halo_show_fields(x);
     if (status == HEM_OK)
         status = hemi_halo_fill_tables(x);
     if (status == HEM_OK)
@@ -200,7 +206,10 @@ hem_status hemi_halo_device_settle(hem_exchange *x) {
     d->all_near = d->pin_count == 0;
     for (size_t l = 0; l < x->lane_count; l++)
         d->all_near = d->all_near && (x->lanes[l].way.peer == d->rank || d->reach[l].near);
-    return hemi_halo_plan_make(x, &how, &everything);
+    status = hemi_halo_plan_make(x, &how, &everything);
+    if (status == HEM_OK && x->way == HEM_EXCHANGE_ENGINES)
+        status = hemi_halo_engine_make(x);
+    return status;
 }
 
 void hemi_halo_drop(hemi_halo_device *d, hemi_device_memory *memory, bool closed) {
@@ -218,6 +227,7 @@ static void free_plans(hemi_halo_device *d, bool closed) {
         hemi_halo_plan *plan = d->plans;
         d->plans = plan->next;
         hemi_halo_drop(d, &plan->memory, closed);
+        free(plan->rows);
         free(plan);
     }
 }
@@ -257,8 +267,11 @@ static bool await_end(const hem_exchange *x) {
     const hemi_halo_device *d = x->device;
     const hemi_platform *platform = d->root->platform;
     uint64_t end = platform->now(platform->ctx) + END_NS;
-    while (d->words != NULL && !hemi_halo_device_is_idle(x) && platform->now(platform->ctx) < end)
+    while (d->words != NULL && !hemi_halo_device_is_idle(x) && platform->now(platform->ctx) < end) {
+        if (d->engine != NULL)
+            hemi_halo_engine_look(d->engine); /* of a rank that is dead nobody else does */
         platform->nap(platform->ctx, NAP_NS);
+    }
     return d->words == NULL || hemi_halo_device_is_idle(x);
 }
 
@@ -270,6 +283,7 @@ void hemi_halo_device_free(hem_exchange *x, bool closed) {
     if (closed)
         hemi_trouble_end(d->trouble, true);
     bool ended = await_end(x);
+    hemi_halo_engine_free(d);
     if (!closed)
         hemi_trouble_end(d->trouble, !ended);
     closed = closed || !ended;

@@ -50,6 +50,9 @@ typedef struct hemi_halo_plan {
     hemd_halo_args finish;
     uint32_t start_blocks;
     uint32_t finish_blocks;
+    /* With copy engines all that there is: engine.h. */
+    hemi_device_rows *rows;
+    uint32_t row_count;
 } hemi_halo_plan;
 
 /** A field in host memory that kernels were shown. */
@@ -66,6 +69,8 @@ typedef struct hemi_halo_piece {
     hemi_device_memory mine;  /**< address NULL: this rank has fewer */
     hemi_device_memory *maps; /**< one per rank of the world */
 } hemi_halo_piece;
+
+typedef struct hemi_halo_engine hemi_halo_engine;
 
 typedef struct hemi_halo_device {
     hemi_root *root;
@@ -91,7 +96,8 @@ typedef struct hemi_halo_device {
     uint32_t start_blocks;         /**< the most */
     uint32_t finish_blocks;        /**< the most: they wait */
     bool all_near;
-    bool some_direct; /**< of the lanes */
+    bool some_direct;         /**< of the lanes */
+    hemi_halo_engine *engine; /**< copy engines do it, or NULL */
     /* Guarded by the engine's lock. */
     hemi_halo_plan *plans;
     uint64_t launched;    /**< kernels that tell the host when they have ended */
@@ -113,7 +119,7 @@ static inline hemd_halo_state *hemi_halo_state(const hemi_halo_device *d) {
 
 /** Room of a part in a message, and of a landing buffer for all parts of a lane, either way. */
 uint64_t hemi_halo_room(const hemi_part *part);
-uint64_t hemi_halo_landing(const hemi_halo_lane *lane);
+uint64_t hemi_halo_landing(const hem_exchange *x, const hemi_halo_lane *lane);
 
 /* Creation: device.c, device_settle.c. */
 

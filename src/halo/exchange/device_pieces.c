@@ -9,7 +9,7 @@
  */
 #include "core/team.h"
 #include "halo/exchange/connect.h"
-#include "halo/exchange/device.h"
+#include "halo/exchange/engine.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -188,6 +188,8 @@ static uint64_t load(const hemi_halo_device *d, const uint64_t *word) {
 
 /* Whether a start of the neighbour may be writing to halos of this rank. */
 static bool may_write(const hemi_halo_device *d, size_t lane) {
+    if (d->engine != NULL)
+        return hemi_halo_engine_may_write(d, lane);
     unsigned char *at = (unsigned char *)d->areas.address + d->reach[lane].in_at;
     const hemd_halo_area *in = (const hemd_halo_area *)(void *)at;
     uint64_t begun = load(d, &in->begun.stamp);
@@ -203,10 +205,12 @@ void hemi_halo_device_drain(const hem_exchange *x) {
     uint64_t end = x->setup_timeout_ns < 0
                        ? UINT64_MAX
                        : platform->now(platform->ctx) + (uint64_t)x->setup_timeout_ns;
+    if (d->engine != NULL)
+        hemi_halo_engine_leave(d);
     hemi_fence_seq_cst(); /* pairs with that in hemd_halo_begin */
     for (size_t l = 0; l < x->lane_count; l++) {
         uint32_t peer = x->lanes[l].way.peer;
-        if (peer == d->rank || x->lanes[l].recvs.direct == 0)
+        if (peer == d->rank || (x->lanes[l].recvs.direct == 0 && d->engine == NULL))
             continue;
         /* Kernels of a process that is dead are, too; those of a thread come to their end, as all do
          * that were told to. */

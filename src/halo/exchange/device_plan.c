@@ -7,7 +7,7 @@
  * Messages are laid out as those of the host, but for the alignment: the parts that take part, in
  * the order that both sides share.
  */
-#include "halo/exchange/device.h"
+#include "halo/exchange/engine.h"
 #include "halo/shape_inside.h"
 
 #include <stdlib.h>
@@ -313,16 +313,13 @@ hemi_halo_plan *hemi_halo_plan_find(const hemi_halo_device *d, const hem_exchang
     return plan;
 }
 
-hem_status hemi_halo_plan_make(hem_exchange *x, const hem_exchange_how *how,
-                               hemi_halo_plan **plan_p) {
-    hemi_halo_device *d = x->device;
+/* The tables of both kernels. */
+static hem_status plan_kernels(const hem_exchange *x, const hem_exchange_how *how,
+                               hemi_halo_plan *plan) {
+    const hemi_halo_device *d = x->device;
     hemi_halo_heap heap = {0};
     placed where[2] = {{0}};
     hemi_halo_cells cells = {0};
-    hemi_halo_plan *plan = calloc(1, sizeof *plan);
-    if (plan == NULL)
-        return hemi_fail(HEM_ERR_MEMORY, "no memory for a plan of an exchange");
-    plan->how = *how;
     hem_status status = place_kernel(x, how, false, &heap, &where[0]);
     if (status == HEM_OK)
         status = place_kernel(x, how, true, &heap, &where[1]);
@@ -331,9 +328,21 @@ hem_status hemi_halo_plan_make(hem_exchange *x, const hem_exchange_how *how,
     if (status == HEM_OK)
         status = upload(x, plan, &heap, where, &cells);
     free(heap.bytes);
+    if (status != HEM_OK && plan->memory.address != NULL)
+        d->device->module->memory->release(d->device->context, &plan->memory);
+    return status;
+}
+
+hem_status hemi_halo_plan_make(hem_exchange *x, const hem_exchange_how *how,
+                               hemi_halo_plan **plan_p) {
+    hemi_halo_device *d = x->device;
+    hemi_halo_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL)
+        return hemi_fail(HEM_ERR_MEMORY, "no memory for a plan of an exchange");
+    plan->how = *how;
+    hem_status status = x->way == HEM_EXCHANGE_ENGINES ? hemi_halo_engine_rows(x, how, plan)
+                                                       : plan_kernels(x, how, plan);
     if (status != HEM_OK) {
-        if (plan->memory.address != NULL)
-            d->device->module->memory->release(d->device->context, &plan->memory);
         free(plan);
         return status;
     }

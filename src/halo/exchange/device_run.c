@@ -7,7 +7,7 @@
  * hears. The stream is given back when all kernels have counted themselves, which is the last thing
  * that they do; so the next run, which the host begins only then, may be on any stream.
  */
-#include "halo/exchange/device.h"
+#include "halo/exchange/engine.h"
 #include "halo/exchange/message.h"
 
 #include <hem/device/types.h>
@@ -75,6 +75,8 @@ hem_status hemi_halo_device_status(const hem_exchange *x) {
 
 hem_status hemi_halo_device_launch(hemi_halo_device *d, const hemi_halo_plan *plan, bool finishes,
                                    void *stream, bool tells) {
+    if (d->engine != NULL)
+        return hemi_halo_engine_put(d, plan, finishes, stream, tells);
     hemd_halo_args args = finishes ? plan->finish : plan->start;
     args.tell = tells;
     hemi_launch launch = {
@@ -162,6 +164,8 @@ static hem_status end(hem_exchange *x, hem_status status) {
 
 hem_status hemi_halo_device_advance(hem_exchange *x) {
     hemi_halo_device *d = x->device;
+    if (d->engine != NULL)
+        hemi_halo_engine_look(d->engine);
     if (!d->finishing && !x->broken && x->begun <= x->allowed) {
         hem_status status = hemi_halo_device_launch(d, d->running, true, d->stream, true);
         d->finishing = true;
@@ -188,6 +192,12 @@ static void store(const hemi_halo_device *d, uint64_t *word, uint64_t value) {
 
 void hemi_halo_device_break(hem_exchange *x, uint64_t gone) {
     hemi_halo_device *d = x->device;
+    if (d->engine != NULL) {
+        d->breaking |= gone;
+        if ((gone & HEMI_GONE_BROKEN) != 0)
+            hemi_halo_engine_raise(d, HEM_ERR_REVOKED, 0);
+        return;
+    }
     if (d->breaking == 0 && hemi_load64_acquire(&d->words->failed) == 0)
         store(d, &hemi_halo_state(d)->failed, (uint64_t)(uint32_t)-HEM_ERR_REVOKED);
     d->breaking |= gone;

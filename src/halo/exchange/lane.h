@@ -56,7 +56,12 @@ typedef struct hemi_halo_credit {
     uint64_t taken;   /**< runs whose messages have been taken, all up to this one */
     uint64_t gone;    /**< enum hemi_gone */
     uint64_t pulling; /**< the run in which it last began to copy from the other's fields */
-    uint64_t spare[5];
+    /* Copy engines, each from 0 to 1 once: engine.h. */
+    uint64_t raised;  /**< it is broken: hem_exchange_status says so there */
+    uint64_t leaving; /**< it is being given up there */
+    uint64_t quiet;   /**< no start from there will write to halos any more */
+    uint64_t parted;  /**< nothing at all is written from there any more */
+    uint64_t spare[1];
 } hemi_halo_credit;
 
 /* Neighbouring lines are fetched in pairs: what different sides write lies two lines apart. */
