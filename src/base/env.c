@@ -28,6 +28,7 @@ static const hemi_env_entry table[] = {
     {"HEM_DEVICE_MODULE", "libhem_cuda.so", "the file of the module through which GPUs are used"},
     {"HEM_CUDA_VMM", "1", "0: allocate by cudaMalloc, show it by legacy IPC"},
     {"HEM_CUDA_FABRIC", "0", "1: export fabric handles of GPU memory (untested)"},
+    {"HEM_CUDA_MULTICAST", "0", "1: multicast (NVLS) in collectives on GPUs (untested)"},
     {"HEM_RANK", "set by hem run", "this rank's number"},
     {"HEM_SIZE", "set by hem run", "the number of ranks"},
     {"HEM_ARENA_FD", "set by hem run", "the descriptor of the machine's shared memory"},

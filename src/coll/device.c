@@ -70,7 +70,7 @@ static hem_status copy(const hemi_coll_device *d, void *stream, const hemi_coll_
 
 /* One run: nothing here waits, allocates or locks. */
 static hem_status launch(const hemi_coll_device *d, void *stream) {
-    hemi_launch it = {.kernel = HEMI_KERNEL_COLL,
+    hemi_launch it = {.kernel = d->multi ? HEMI_KERNEL_COLL_MULTI : HEMI_KERNEL_COLL,
                       .blocks = d->blocks,
                       .threads = d->threads,
                       .args = &d->args,
@@ -176,6 +176,7 @@ void hemi_coll_device_drop(hemi_coll_device *d, bool closed) {
                 drop_memory(d, &d->maps[b][r], closed);
         drop_memory(d, &d->own[b], closed);
     }
+    drop_memory(d, &d->team, closed);
     if (d->stream != NULL)
         d->device->module->stream->destroy(d->device->context, d->stream);
     d->stream = NULL;

@@ -5,7 +5,8 @@
  * they move; from that all decide alike which form the kernel takes (device/kernels/coll.h). For the
  * form between barriers they then show each other their buffers; if some rank cannot reach some
  * buffer, all stage theirs: copies in stream order bring `send` into the window before the kernel and
- * the result out of it after. Then a window in device memory is made, whose bytes are
+ * the result out of it after. Where multicast is on, they stage in memory of a team instead
+ * (device_multi.c). Then a window in device memory is made, whose bytes are
  *
  *   state      counts and the word of failure, hemd_coll_state
  *   spans      what this rank sends to and receives from each rank, hemi_coll_span: the peers read it
@@ -36,10 +37,10 @@ typedef struct hemi_coll_span {
 /** What a rank says of its part, and what all have said. */
 typedef struct hemi_coll_wish {
     uint8_t uuid[HEMI_DEVICE_UUID];
-    uint32_t fit;   /**< blocks that its device runs at once */
-    uint32_t wants; /**< blocks that its work is worth */
-    uint32_t moved; /**< it works in place so that results must be written aside */
-    uint32_t spare;
+    uint32_t fit;        /**< blocks that its device runs at once */
+    uint32_t wants;      /**< blocks that its work is worth */
+    uint32_t moved;      /**< it works in place so that results must be written aside */
+    uint32_t multi;      /**< ranks on its device that can be in one team */
     uint64_t send_bytes; /**< extent of its buffers */
     uint64_t recv_bytes;
     uint64_t pair_bytes; /**< the most between it and another rank */
@@ -74,10 +75,14 @@ typedef struct hemi_coll_device {
     hemi_coll_span *spans;  /**< one per rank */
     hemi_coll_span *theirs; /**< what each says of this rank */
     bool *wants;            /**< whose buffers to map: everybody's */
-    hemi_coll_wish all;     /**< the most that any rank said; `fit` the least */
+    hemi_coll_wish all;     /**< the most that any rank said; `fit`, `multi` the least */
     uint32_t sharing;       /**< the most ranks on one device */
+    uint64_t group;         /**< a number for the devices of all ranks */
     bool units;
     bool direct; /**< buffers are read and written where they are */
+    bool multi;  /**< staged in the memory of a team, by multicast */
+    hemi_device_memory team;
+    uint64_t slot; /**< bytes of a slot in it */
     hemi_device_memory own[HEMI_COLL_BUFFERS];
     hemi_device_memory *maps[HEMI_COLL_BUFFERS]; /**< one per rank */
     hem_window *window;
@@ -110,6 +115,22 @@ hem_status hemi_coll_device_prepare(hemi_coll_device *d, const hem_coll *coll);
 
 /** Sharing and staging. Collective, agreed. device_connect.c */
 hem_status hemi_coll_device_connect(hemi_coll_device *d, hem_status status, uint64_t fingerprint);
+
+/** Whether the failure is one that no other form helps against, on all ranks alike. */
+static inline bool hemi_coll_device_is_final(hem_status status) {
+    return status == HEM_ERR_PEER || status == HEM_ERR_TIMEOUT || status == HEM_ERR_REVOKED ||
+           status == HEM_ERR_CLOSED;
+}
+
+/** Make a team, where multicast is on and all ranks can: d->multi. Collective, agreed.
+ *  device_multi.c */
+hem_status hemi_coll_device_team(hemi_coll_device *d);
+
+/** Where what goes to or comes from rank r is staged in this rank's memory of the team. */
+unsigned char *hemi_coll_device_slot(const hemi_coll_device *d, int which, uint32_t r);
+
+/** Tell the kernel this rank's part; of an all-reduce that is a slice of the vector. */
+void hemi_coll_device_part(hemi_coll_device *d, uint64_t begin, uint64_t bytes);
 
 /** The kernel's arguments, its tables and the copies around it. device_tables.c */
 hem_status hemi_coll_device_fill(hemi_coll_device *d);

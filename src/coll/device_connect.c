@@ -23,6 +23,8 @@ static void hear(hemi_coll_device *d, const hemi_coll_wish *said) {
     hemi_coll_wish *all = &d->all;
     if (said->fit < all->fit)
         all->fit = said->fit;
+    if (said->multi < all->multi)
+        all->multi = said->multi;
     if (said->wants > all->wants)
         all->wants = said->wants;
     all->moved |= said->moved;
@@ -51,6 +53,12 @@ static uint32_t count_sharing(const hemi_coll_device *d) {
     return most;
 }
 
+/* Of the devices of all ranks in their order. */
+static void hash_device(hemi_coll_device *d, const hemi_coll_wish *said) {
+    for (size_t i = 0; i < sizeof said->uuid; i++)
+        d->group = (d->group ^ said->uuid[i]) * 1099511628211u;
+}
+
 static uint32_t count_threads(const hemi_coll_device *d) {
     return d->device->facts.warp == 1 ? THREADS_FEW : THREADS;
 }
@@ -64,6 +72,7 @@ static hem_status compare(hemi_coll_device *d, hem_status status, uint64_t finge
         memcpy(mine.uuid, device->facts.uuid, sizeof mine.uuid);
         mine.fit = device->module->stream->fit(device->context, HEMI_KERNEL_COLL, count_threads(d));
         d->all.fit = mine.fit;
+        d->all.multi = mine.multi = device->facts.multi;
     }
     status = hemi_team_agree(world, HEMI_CALL_COLL_PLAN, status, fingerprint, &mine, sizeof mine,
                              d->timeout_ns);
@@ -71,6 +80,7 @@ static hem_status compare(hemi_coll_device *d, hem_status status, uint64_t finge
         hemi_coll_wish said;
         hemi_team_heard(world, r, &said, sizeof said);
         hear(d, &said);
+        hash_device(d, &said);
         /* Extents, until what it says of this rank is known. */
         d->theirs[r].send_bytes = said.send_bytes;
         d->theirs[r].recv_bytes = said.recv_bytes;
@@ -106,12 +116,6 @@ static void choose_blocks(hemi_coll_device *d) {
     }
     if (d->blocks > HEMD_COLL_BLOCKS)
         d->blocks = HEMD_COLL_BLOCKS;
-}
-
-/* Whether the failure is one that staging helps against, on all ranks alike. */
-static bool is_final(hem_status status) {
-    return status == HEM_ERR_PEER || status == HEM_ERR_TIMEOUT || status == HEM_ERR_REVOKED ||
-           status == HEM_ERR_CLOSED;
 }
 
 /* Show one of the buffers to everybody, if there is one, and map everybody's. */
@@ -175,7 +179,7 @@ static hem_status share_buffers(hemi_coll_device *d) {
     d->direct = true;
     for (int b = 0; b < HEMI_COLL_BUFFERS && d->direct; b++) {
         hem_status status = show(d, b);
-        if (status != HEM_OK && is_final(status))
+        if (status != HEM_OK && hemi_coll_device_is_final(status))
             return status;
         d->direct = status == HEM_OK; /* the same on all ranks */
     }
@@ -192,7 +196,8 @@ static uint64_t on_line(uint64_t at, uint64_t bytes) {
 
 /* Where everything is in the window, the same on all ranks. */
 static void lay_out(hemi_coll_device *d) {
-    bool staged = !d->units && !d->direct;
+    bool staged = !d->units && !d->direct && !d->multi;
+    bool aside = staged || (d->all.moved != 0 && !d->multi);
     d->spans_at = on_line(0, sizeof(hemd_coll_state));
     d->tables_at = on_line(d->spans_at, d->size * sizeof *d->spans);
     d->units_at = on_line(d->tables_at, hemi_coll_device_tables(d));
@@ -200,7 +205,7 @@ static void lay_out(hemi_coll_device *d) {
     d->staged_at[HEMI_COLL_SEND] = at;
     at = on_line(at, staged ? d->all.send_bytes : 0);
     d->staged_at[HEMI_COLL_RECV] = at;
-    d->bytes = on_line(at, staged || d->all.moved != 0 ? d->all.recv_bytes : 0);
+    d->bytes = on_line(at, aside ? d->all.recv_bytes : 0);
 }
 
 static hem_status make_window(hemi_coll_device *d) {
@@ -251,7 +256,9 @@ hem_status hemi_coll_device_connect(hemi_coll_device *d, hem_status status, uint
         return status;
     choose(d);
     choose_blocks(d);
-    if (!d->units && d->job.kind != HEM_BARRIER)
+    if (!d->units)
+        status = hemi_coll_device_team(d);
+    if (status == HEM_OK && !d->units && !d->multi && d->job.kind != HEM_BARRIER)
         status = share_buffers(d);
     if (status != HEM_OK)
         return status;

@@ -185,7 +185,8 @@ static hem_status make_copies(const hemi_coll_device *d, hemi_coll_copies *c, in
         const hemi_coll_span *s = &d->spans[r];
         uint64_t at = recv ? s->recv_at : s->send_at;
         uint64_t bytes = recv ? s->recv_bytes : s->send_bytes;
-        unsigned char *staged = buffer_of(d, which, d->rank) + at;
+        unsigned char *staged =
+            d->multi ? hemi_coll_device_slot(d, which, r) : buffer_of(d, which, d->rank) + at;
         unsigned char *place = d->buffers[which] + at;
         if (bytes == 0)
             continue;
@@ -218,6 +219,11 @@ static void fill_tables(hemi_coll_device *d, tables *t) {
     } else if (d->units) {
         args->form = reduces ? HEMD_COLL_UNITS_REDUCE : HEMD_COLL_UNITS;
         unit_tables(d, t, args);
+    } else if (d->multi) {
+        uint64_t begin = 0;
+        uint64_t bytes = slice(d, &begin);
+        hemi_coll_device_part(d, begin, bytes);
+        return;
     } else if (reduces) {
         args->form = HEMD_COLL_REDUCE;
         reduce_tables(d, t, args);

@@ -14,6 +14,7 @@
 #define HEMI_DEVICE_DEVICE_H
 
 #include "core/world.h"
+#include "device/kernels/multi_table.h"
 
 #include <hem/memory.h>
 
@@ -38,6 +39,7 @@ typedef struct hemi_device_facts {
     uint64_t l2_bytes;
     uint32_t capability; /**< such as 90 */
     uint32_t warp;       /**< threads of a warp; 1 for the stand-in */
+    uint32_t multi;      /**< ranks on it that can be in one team; 0: no multicast here */
 } hemi_device_facts;
 
 /** Memory of this rank's device, or of a peer's that is mapped here. */
@@ -64,7 +66,8 @@ typedef struct hemi_device_name {
     uint64_t offset; /**< of `address` in what is exported */
     uint64_t whole;  /**< bytes of what is exported */
     uint8_t handle[64];
-    uint64_t serial; /**< of the allocation among all there have been; 0: not known */
+    uint64_t serial;  /**< of the allocation among all there have been; 0: not known */
+    uint64_t members; /**< of a team, which is no memory yet; 0: it is memory */
 } hemi_device_name;
 
 /** Set-up calls all. */
@@ -97,14 +100,31 @@ typedef struct hemi_device_memory_ops {
     void (*abandon)(void *context, hemi_device_memory *memory);
 } hemi_device_memory_ops;
 
+/**
+ * Teams: memory of several devices under one address (multicast). One rank makes a team; name and map
+ * bring it to the others, whose `address` of it is for nobody yet. Each joins; when all have, each
+ * binds. What fails anywhere fails for all: they vote after each step. Release and abandon give a
+ * team up, also a half-built one. Set-up calls all.
+ */
+typedef struct hemi_device_team_ops {
+    /** With `bytes` of each of `members` devices. `group` is the same for the same ones only. */
+    hem_status (*make)(void *context, uint32_t members, uint64_t bytes, uint64_t group,
+                       hemi_device_memory *team_p);
+    hem_status (*join)(void *context, const hemi_device_memory *team);
+    /** Give it this rank's memory, as member number `index`, and say where kernels find all. */
+    hem_status (*bind)(void *context, const hemi_device_memory *team, uint32_t index,
+                       hemd_multi *multi_p);
+} hemi_device_team_ops;
+
 /** Library kernels: their bodies are in device/kernels/, `args` are their structs. */
 enum hemi_kernel {
     HEMI_KERNEL_SENDRECV = 0, /**< kernels/sendrecv.h */
     HEMI_KERNEL_HALO_START,   /**< kernels/halo.h */
     HEMI_KERNEL_HALO_FINISH,
-    HEMI_KERNEL_COLL,     /**< kernels/coll.h */
-    HEMI_KERNEL_COPY,     /**< kernels/copy.h */
-    HEMI_KERNEL_STRAIGHT, /**< kernels/sendrecv.h, in a pipe with a window */
+    HEMI_KERNEL_COLL,       /**< kernels/coll.h */
+    HEMI_KERNEL_COPY,       /**< kernels/copy.h */
+    HEMI_KERNEL_STRAIGHT,   /**< kernels/sendrecv.h, in a pipe with a window */
+    HEMI_KERNEL_COLL_MULTI, /**< kernels/coll_multi.h */
     HEMI_KERNELS
 };
 
@@ -184,6 +204,7 @@ typedef struct hemi_device_module {
      *  HEM_ERR_UNSUPPORTED if there is none. */
     hem_status (*open)(const hemi_device_host *host, void **context_p, hemi_device_facts *facts_p);
     void (*close)(void *context);
+    const hemi_device_team_ops *team; /**< where facts.multi is not 0 */
 } hemi_device_module;
 
 /** What a module exports, under the name "hemi_device_module_get". */

@@ -1,7 +1,8 @@
 /*
  * The CUDA module by itself, through its table: memory, names between processes, host memory, copies
- * that are not behind kernels, streams and captures. Twice: with physical memory of its own, and with
- * HEM_CUDA_VMM=0. It also prints, of calls that CUDA may do so in, which wait for kernels that run.
+ * that are not behind kernels, streams, captures, and a multicast object of one GPU where that can be.
+ * Twice: with physical memory of its own, and with HEM_CUDA_VMM=0. It also prints, of calls that CUDA
+ * may do so in, which wait for kernels that run.
  *
  * hem-test: timeout=180
  */
@@ -60,6 +61,8 @@ static hem_status host_fail(hem_status status, const char *format, ...) {
 }
 
 static const char *host_env(const char *name) {
+    if (strcmp(name, "HEM_CUDA_MULTICAST") == 0)
+        return "1";
     return strcmp(name, "HEM_CUDA_VMM") == 0 ? mode : getenv(name);
 }
 
@@ -286,6 +289,7 @@ static void test_all(int socket, pid_t child);
 
 #include "module_peer.h"
 #include "module_streams.h"
+#include "module_team.h"
 
 static void test_all(int socket, pid_t child) {
     open_module();
@@ -297,6 +301,7 @@ static void test_all(int socket, pid_t child) {
     test_streams();
     test_capture();
     test_beside_kernels();
+    test_team();
     test_peer(socket, child);
     module->close(context);
     printf("HEM_CUDA_VMM=%s: good\n", mode);

@@ -98,7 +98,8 @@ typedef enum hemi_cuda_how {
     HEMI_CUDA_ADOPTED,     /**< the caller's */
     HEMI_CUDA_IMPORTED,    /**< a peer's physical memory, mapped */
     HEMI_CUDA_OPENED,      /**< a peer's, by legacy IPC */
-    HEMI_CUDA_SHARED       /**< of this process: nothing to undo */
+    HEMI_CUDA_SHARED,      /**< of this process: nothing to undo */
+    HEMI_CUDA_TEAM         /**< a multicast object: team.c */
 } hemi_cuda_how;
 
 /** hemi_device_memory.inside */
@@ -114,10 +115,26 @@ typedef struct hemi_cuda_piece {
     uint64_t serial;                   /**< see hemi_device_name */
     struct hemi_cuda_piece *next;      /**< among those that are kept */
     bool again;                        /**< may be given out again */
+    /* Of a team, whose `base` is that of reserved addresses: how far it is. */
+    bool joined;
+    bool bound;
+    bool mapped;
+    uint32_t members;
+    uint64_t group;                 /**< who makes it finds it by that; 0: made by another */
+    struct hemi_cuda_piece *member; /**< this rank's memory of it */
 } hemi_cuda_piece;
 
 /** Really free a piece. The device waits for all kernels of the context. memory.c */
 void hemi_cuda_drop(const hemi_cuda *cuda, hemi_cuda_piece *piece);
+
+/** New physical memory, mapped, neither zeroed nor what was kept. memory.c */
+hem_status hemi_cuda_create(const hemi_cuda *cuda, uint64_t bytes, hemi_cuda_piece **piece_p);
+
+/** As hemi_cuda_map, of a team: `*piece_p` is empty before, and free on an error. team.c */
+hem_status hemi_cuda_team_map(const hemi_cuda *cuda, const hemi_device_name *name, int fd,
+                              bool same_process, hemi_cuda_piece **piece_p);
+/** Undo whatever was done for a team. Waits for kernels. team.c */
+void hemi_cuda_team_undo(const hemi_cuda *cuda, hemi_cuda_piece *piece);
 
 /** A number that no other allocation has or had: of the driver's for it, or a new one for 0. keep.c */
 uint64_t hemi_cuda_serial(uint64_t buffer);
@@ -135,6 +152,9 @@ bool hemi_cuda_keep_empty(const hemi_cuda *cuda);
 hemi_cuda_piece *hemi_cuda_keep_take_own(const hemi_cuda *cuda, uint64_t bytes);
 /** The mapping of what a peer names, or NULL. */
 hemi_cuda_piece *hemi_cuda_keep_take_import(const hemi_cuda *cuda, const hemi_device_name *name);
+/** The team with this serial; or for 0 one that was made here for `group` with room for `bytes`. */
+hemi_cuda_piece *hemi_cuda_keep_take_team(const hemi_cuda *cuda, uint64_t serial, uint64_t group,
+                                          uint64_t bytes);
 
 /**
  * Map physical memory for the `count` devices of cuda->access. Fills in base and whole; does not
@@ -162,6 +182,7 @@ void hemi_cuda_pool_close(hemi_cuda *cuda);
 
 extern const hemi_device_memory_ops hemi_cuda_memory_ops;
 extern const hemi_device_stream_ops hemi_cuda_stream_ops;
+extern const hemi_device_team_ops hemi_cuda_team_ops;
 
 /** NULL for a number that names no kernel. */
 const hemi_cuda_kernel *hemi_cuda_kernel_of(enum hemi_kernel kernel);

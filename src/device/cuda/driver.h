@@ -48,9 +48,18 @@
     CALL(StreamWriteValue64, 11070)                                                                \
     CALL(StreamWaitValue64, 11070)
 
+/** Since 12.1: NULL where the driver is older. */
+#define HEMI_CUDA_CALLS_LATER(CALL)                                                                \
+    CALL(MulticastGetGranularity, 12010)                                                           \
+    CALL(MulticastCreate, 12010)                                                                   \
+    CALL(MulticastAddDevice, 12010)                                                                \
+    CALL(MulticastBindMem, 12010)                                                                  \
+    CALL(MulticastUnbind, 12010)
+
 typedef struct hemi_cuda_driver {
 #define HEMI_CUDA_FIELD(name, version) PFN_cu##name##_v##version name;
     HEMI_CUDA_CALLS(HEMI_CUDA_FIELD)
+    HEMI_CUDA_CALLS_LATER(HEMI_CUDA_FIELD)
 #undef HEMI_CUDA_FIELD
 } hemi_cuda_driver;
 

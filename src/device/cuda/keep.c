@@ -158,3 +158,25 @@ hemi_cuda_piece *hemi_cuda_keep_take_import(const hemi_cuda *cuda, const hemi_de
     pthread_mutex_unlock(&lock);
     return taken;
 }
+
+static bool is_team(const hemi_cuda_piece *piece, uint64_t serial, uint64_t group, uint64_t bytes) {
+    if (piece->how != HEMI_CUDA_TEAM || !piece->again)
+        return false;
+    if (serial != 0)
+        return piece->serial == serial;
+    return piece->group == group && group != 0 && piece->whole >= bytes &&
+           piece->whole / 2 <= (bytes > HEMI_CUDA_ALIGN ? bytes : HEMI_CUDA_ALIGN);
+}
+
+hemi_cuda_piece *hemi_cuda_keep_take_team(const hemi_cuda *cuda, uint64_t serial, uint64_t group,
+                                          uint64_t bytes) {
+    hemi_cuda_piece **link = &cuda->shelf->pieces;
+    pthread_mutex_lock(&lock);
+    while (*link != NULL && !is_team(*link, serial, group, bytes))
+        link = &(*link)->next;
+    hemi_cuda_piece *taken = *link;
+    if (taken != NULL)
+        *link = taken->next;
+    pthread_mutex_unlock(&lock);
+    return taken;
+}

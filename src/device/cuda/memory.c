@@ -84,6 +84,18 @@ static hem_status create(const hemi_cuda *cuda, uint64_t bytes, hemi_cuda_piece 
     return HEM_OK;
 }
 
+hem_status hemi_cuda_create(const hemi_cuda *cuda, uint64_t bytes, hemi_cuda_piece **piece_p) {
+    hemi_cuda_piece *piece = calloc(1, sizeof *piece);
+    if (piece == NULL)
+        return cuda->host.fail(HEM_ERR_MEMORY, "No memory to describe a piece of device memory");
+    hem_status status = create(cuda, bytes, piece);
+    if (status == HEM_OK)
+        *piece_p = piece;
+    else
+        free(piece);
+    return status;
+}
+
 /* With room to begin at a multiple of the alignment. */
 static hem_status allocate(const hemi_cuda *cuda, uint64_t bytes, hemi_cuda_piece *piece) {
     void *base;
@@ -117,6 +129,8 @@ void hemi_cuda_drop(const hemi_cuda *cuda, hemi_cuda_piece *piece) {
         cudaFree((void *)(uintptr_t)piece->base);
     if (piece->how == HEMI_CUDA_OPENED)
         hemi_cuda_ipc_close(cuda, piece);
+    if (piece->how == HEMI_CUDA_TEAM)
+        hemi_cuda_team_undo(cuda, piece);
     if (piece->held)
         cuda->driver.MemRelease(piece->handle);
     free(piece);
@@ -175,7 +189,7 @@ static void give_up(hemi_cuda *cuda, hemi_device_memory *memory, bool again) {
     hemi_cuda_turn turn;
     hemi_cuda_piece *piece = memory->inside;
     if (piece != NULL && (piece->how == HEMI_CUDA_CREATED || piece->how == HEMI_CUDA_MALLOCED ||
-                          piece->how == HEMI_CUDA_IMPORTED)) {
+                          piece->how == HEMI_CUDA_IMPORTED || piece->how == HEMI_CUDA_TEAM)) {
         hemi_cuda_keep(cuda, piece, again);
     } else if (piece != NULL && hemi_cuda_enter(cuda, &turn) == HEM_OK) {
         hemi_cuda_drop(cuda, piece);

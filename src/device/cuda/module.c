@@ -10,6 +10,7 @@ static const hemi_cuda_kernel *const kernels[HEMI_KERNELS] = {
     [HEMI_KERNEL_COLL] = &hemi_cuda_coll,
     [HEMI_KERNEL_COPY] = &hemi_cuda_copies,
     [HEMI_KERNEL_STRAIGHT] = &hemi_cuda_straight,
+    [HEMI_KERNEL_COLL_MULTI] = &hemi_cuda_coll_multi,
 };
 
 const hemi_cuda_kernel *hemi_cuda_kernel_of(enum hemi_kernel kernel) {
@@ -128,6 +129,20 @@ static hem_status load_kernels(const hemi_cuda *cuda, unsigned capability) {
     return status;
 }
 
+/* Whether this GPU can be in a team, and the kernel that is loaded for it was compiled for that. */
+static bool has_multicast(const hemi_cuda *cuda) {
+    const hemi_cuda_driver *driver = &cuda->driver;
+    struct cudaFuncAttributes attributes;
+    return wants(&cuda->host, "HEM_CUDA_MULTICAST", false) && (cuda->vmm || cuda->fabric) &&
+           device_fact(cuda, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) != 0 &&
+           driver->MulticastGetGranularity != NULL && driver->MulticastCreate != NULL &&
+           driver->MulticastAddDevice != NULL && driver->MulticastBindMem != NULL &&
+           driver->MulticastUnbind != NULL &&
+           cudaFuncGetAttributes(&attributes, hemi_cuda_coll_multi.forms[0].function) ==
+               cudaSuccess &&
+           attributes.ptxVersion >= 90;
+}
+
 static hem_status make_streams(hemi_cuda *cuda) {
     hem_status status =
         hemi_cuda_check(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
@@ -182,6 +197,8 @@ static hem_status open_entered(hemi_cuda *cuda, hemi_device_facts *facts_p) {
     if (status == HEM_OK)
         status = load_kernels(cuda, facts_p->capability);
     if (status == HEM_OK)
+        facts_p->multi = has_multicast(cuda) ? 1 : 0;
+    if (status == HEM_OK)
         status = make_streams(cuda);
     if (status == HEM_OK)
         find_access(cuda);
@@ -224,6 +241,7 @@ static const hemi_device_module module = {
     .stream = &hemi_cuda_stream_ops,
     .open = module_open,
     .close = module_close,
+    .team = &hemi_cuda_team_ops,
 };
 
 /* The only name that the module exports. */

@@ -51,6 +51,9 @@ hem_status hemi_cuda_name(void *context, const hemi_device_memory *memory, hemi_
     name.offset = name.address - piece->base;
     name.whole = piece->whole;
     name.serial = piece->serial;
+    name.members = piece->members;
+    if (piece->how == HEMI_CUDA_TEAM) /* for threads of this process; export_fabric overwrites it */
+        memcpy(name.handle, &piece->handle, sizeof piece->handle);
     memcpy(name.uuid, cuda->uuid, sizeof name.uuid);
     hem_status status = hemi_cuda_enter(cuda, &turn);
     if (status != HEM_OK)
@@ -164,7 +167,10 @@ hem_status hemi_cuda_map(void *context, const hemi_device_name *name, int fd, bo
         return cuda->host.fail(HEM_ERR_MEMORY, "No memory to describe a piece of device memory");
     hem_status status = hemi_cuda_enter(cuda, &turn);
     if (status == HEM_OK) {
-        status = same_process ? share(cuda, name, piece) : find_foreign(cuda, name, fd, &piece);
+        if (name->members > 0)
+            status = hemi_cuda_team_map(cuda, name, fd, same_process, &piece);
+        else
+            status = same_process ? share(cuda, name, piece) : find_foreign(cuda, name, fd, &piece);
         hemi_cuda_leave(cuda, &turn);
     }
     if (status != HEM_OK) {
@@ -172,7 +178,8 @@ hem_status hemi_cuda_map(void *context, const hemi_device_name *name, int fd, bo
         /* Whatever the driver has against it: kernels here cannot reach it. */
         return status == HEM_ERR_SYSTEM ? HEM_ERR_UNSUPPORTED : status;
     }
-    uint64_t address = same_process ? name->address : piece->base + name->offset;
+    bool here = same_process && name->members == 0;
+    uint64_t address = here ? name->address : piece->base + name->offset;
     memory_p->address = (void *)(uintptr_t)address;
     memory_p->bytes = name->bytes;
     memory_p->inside = piece;

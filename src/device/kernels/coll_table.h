@@ -5,6 +5,8 @@
 #ifndef HEMD_KERNELS_COLL_TABLE_H
 #define HEMD_KERNELS_COLL_TABLE_H
 
+#include "device/kernels/multi_table.h"
+
 #include <hem/device/types.h>
 #include <hem/device/word.h>
 
@@ -39,6 +41,30 @@ enum hemd_coll_type {
 #define HEMD_COLL_CODE(type, op) ((uint32_t)(type) << 4 | (uint32_t)(op))
 #define HEMD_COLL_OP(code)       ((code)&15u)
 #define HEMD_COLL_TYPE(code)     ((code) >> 4)
+
+/**
+ * What multicast combines: CASE(type, operation, loads of a vector, what results are looked at as,
+ * PTX's name of it). Not the smaller and larger of real numbers: PTX has none of f32 and f64, and
+ * with a NaN among them those of f16 and bf16 are not the host's.
+ */
+#define HEMD_COLL_MULTI_CODES(CASE)                                                                \
+    CASE(HEMD_COLL_F16, HEM_SUM, ONE, F16, "add.acc::f32.v4.f16x2")                                \
+    CASE(HEMD_COLL_BF16, HEM_SUM, ONE, BF16, "add.acc::f32.v4.bf16x2")                             \
+    CASE(HEMD_COLL_F32, HEM_SUM, ONE, F32, "add.v4.f32")                                           \
+    CASE(HEMD_COLL_F64, HEM_SUM, TWO, F64, "add.f64")                                              \
+    CASE(HEMD_COLL_U32, HEM_SUM, FOUR, WHOLE, "add.u32")                                           \
+    CASE(HEMD_COLL_U32, HEM_MIN, FOUR, WHOLE, "min.u32")                                           \
+    CASE(HEMD_COLL_U32, HEM_MAX, FOUR, WHOLE, "max.u32")                                           \
+    CASE(HEMD_COLL_I32, HEM_MIN, FOUR, WHOLE, "min.s32")                                           \
+    CASE(HEMD_COLL_I32, HEM_MAX, FOUR, WHOLE, "max.s32")                                           \
+    CASE(HEMD_COLL_U64, HEM_SUM, TWO, WHOLE, "add.u64")                                            \
+    CASE(HEMD_COLL_U64, HEM_MIN, TWO, WHOLE, "min.u64")                                            \
+    CASE(HEMD_COLL_U64, HEM_MAX, TWO, WHOLE, "max.u64")                                            \
+    CASE(HEMD_COLL_I64, HEM_MIN, TWO, WHOLE, "min.s64")                                            \
+    CASE(HEMD_COLL_I64, HEM_MAX, TWO, WHOLE, "max.s64")                                            \
+    CASE(HEMD_COLL_U8, HEM_BAND, FOUR, WHOLE, "and.b32")                                           \
+    CASE(HEMD_COLL_U8, HEM_BOR, FOUR, WHOLE, "or.b32")                                             \
+    CASE(HEMD_COLL_U8, HEM_BXOR, FOUR, WHOLE, "xor.b32")
 
 enum hemd_coll_form {
     HEMD_COLL_MEET = 0, /**< one barrier and nothing else */
@@ -109,6 +135,9 @@ typedef struct hemd_coll_args {
     unsigned char *recv;         /**< of a reduction */
     uint64_t recv_bytes;
     hemd_coll_post few[HEMD_COLL_FEW];
+    /* Multicast, the kernel of coll_multi.h: `code`, 0 for a copy; `to_count`, not 0: to all. */
+    hemd_multi multi;
+    uint64_t part_at; /**< where this rank's part begins, of `vectors` */
 } hemd_coll_args;
 
 #endif

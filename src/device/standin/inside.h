@@ -22,6 +22,15 @@ void hemi_standin_uuid(uint8_t *uuid_p);
 
 extern const hemi_device_memory_ops hemi_standin_memory_ops;
 
+extern const hemi_device_team_ops hemi_standin_team_ops;
+
+/** How many ranks a team may have: hemi_device_facts.multi. team.c */
+uint32_t hemi_standin_team_size(const hemi_device_host *host);
+
+/** Of how many members' memory the piece at `address` is, 0 if it is no team's; from now on of
+ *  `members`, if that is not 0. memory.c */
+uint64_t hemi_standin_range_members(const void *address, uint64_t members);
+
 /** Ranks come and go: what was abandoned goes with the last. */
 void hemi_standin_memory_open(void);
 void hemi_standin_memory_close(void);

@@ -17,8 +17,10 @@ typedef struct range {
     struct range *next;
     unsigned char *address;
     uint64_t whole;
-    int fd;       /* -1: a peer's */
-    void *handle; /* to it; memory that a dead rank has left to the others is not lost sight of */
+    int fd; /* -1: a peer's */
+    uint32_t holders;
+    uint64_t members; /* of a team */
+    void *handle;     /* the first to it, so that what a dead rank has left is not lost sight of */
 } range;
 
 static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -71,6 +73,7 @@ static unsigned char *map_aligned(int fd, uint64_t whole) {
 }
 
 static void range_list(range *made) {
+    made->holders = 1;
     pthread_mutex_lock(&ranges_lock);
     made->next = ranges;
     ranges = made;
@@ -98,12 +101,14 @@ static range *range_make(uint64_t bytes) {
 static void range_remove(range *gone) {
     pthread_mutex_lock(&ranges_lock);
     range **at = &ranges;
+    bool last = --gone->holders == 0;
     while (*at != NULL && *at != gone)
         at = &(*at)->next;
-    if (*at != NULL)
+    if (last && *at != NULL)
         *at = gone->next;
     pthread_mutex_unlock(&ranges_lock);
-    range_free(gone);
+    if (last)
+        range_free(gone);
 }
 
 /* Under ranges_lock. */
@@ -124,6 +129,17 @@ static bool is_device(const void *address, uint64_t bytes, bool own) {
     return good;
 }
 
+/* A team is there as long as a member is: one more of them, or NULL if it is none. */
+static range *range_share(const void *address) {
+    pthread_mutex_lock(&ranges_lock);
+    range *found = range_find(address, 0);
+    bool team = found != NULL && found->members > 0;
+    if (team)
+        found->holders++;
+    pthread_mutex_unlock(&ranges_lock);
+    return team ? found : NULL;
+}
+
 static hem_status memory_give(const void *context, void *address, uint64_t bytes, range *owned,
                               hemi_device_memory *memory_p) {
     hold *inside = malloc(sizeof *inside);
@@ -134,7 +150,7 @@ static hem_status memory_give(const void *context, void *address, uint64_t bytes
     }
     inside->next = NULL;
     inside->owned = owned;
-    if (owned != NULL)
+    if (owned != NULL && owned->handle == NULL)
         owned->handle = inside;
     memory_p->address = address;
     memory_p->bytes = bytes;
@@ -168,6 +184,7 @@ static hem_status op_name(void *context, const hemi_device_memory *memory, hemi_
     if (found != NULL && found->fd >= 0) {
         name.offset = (uintptr_t)memory->address - (uintptr_t)found->address;
         name.whole = found->whole;
+        name.members = found->members;
         fd = fcntl(found->fd, F_DUPFD_CLOEXEC, 0);
     }
     pthread_mutex_unlock(&ranges_lock);
@@ -190,6 +207,7 @@ static bool name_fits(const hemi_device_name *name, int fd) {
     struct stat file;
     return name->kind == HEMI_DEVICE_NAME_FD && name->whole > 0 && name->whole % PAGE == 0 &&
            name->offset <= name->whole && name->bytes <= name->whole - name->offset &&
+           (name->members == 0 || name->bytes <= name->whole / name->members) &&
            fstat(fd, &file) == 0 && file.st_size > 0 && (uint64_t)file.st_size >= name->whole;
 }
 
@@ -199,7 +217,7 @@ static hem_status map_here(void *context, const hemi_device_name *name,
     if (name->pid != (uint32_t)getpid() || !is_device(address, name->bytes, true))
         return hemi_standin_fail(context, HEM_ERR_ARG, "%p is no device memory of this process",
                                  address);
-    return memory_give(context, address, name->bytes, NULL, memory_p);
+    return memory_give(context, address, name->bytes, range_share(address), memory_p);
 }
 
 static hem_status op_map(void *context, const hemi_device_name *name, int fd, bool same_process,
@@ -215,6 +233,7 @@ static hem_status op_map(void *context, const hemi_device_name *name, int fd, bo
     if (made == NULL)
         return hemi_standin_fail(context, HEM_ERR_MEMORY, "no memory for a mapping");
     made->fd = -1;
+    made->members = name->members;
     made->whole = name->whole;
     made->address = map_aligned(fd, name->whole);
     if (made->address == NULL) {
@@ -290,9 +309,7 @@ static hem_status op_map_host(void *context, void *host, uint64_t bytes, void **
 }
 
 static void op_unmap_host(void *context, void *host, uint64_t bytes) {
-    (void)context;
-    (void)host;
-    (void)bytes;
+    (void)context, (void)host, (void)bytes;
     hemi_standin_await_grids();
     pins_add(SIZE_MAX);
 }
@@ -327,6 +344,16 @@ void *hemi_standin_range_make(uint64_t bytes, uint64_t *whole_p) {
         return NULL;
     *whole_p = made->whole;
     return made->address;
+}
+
+uint64_t hemi_standin_range_members(const void *address, uint64_t members) {
+    pthread_mutex_lock(&ranges_lock);
+    range *found = range_find(address, 0);
+    if (found != NULL && members != 0)
+        found->members = members;
+    members = found != NULL ? found->members : 0;
+    pthread_mutex_unlock(&ranges_lock);
+    return members;
 }
 
 HEM_API void *hemi_standin_alloc(size_t bytes) {

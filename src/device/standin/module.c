@@ -34,6 +34,7 @@ static hem_status module_open(const hemi_device_host *host, void **context_p,
     facts_p->l2_bytes = 1u << 20;
     facts_p->capability = 0;
     facts_p->warp = 1;
+    facts_p->multi = hemi_standin_team_size(host);
     hemi_standin_memory_open();
     *context_p = context;
     return HEM_OK;
@@ -51,6 +52,7 @@ static const hemi_device_module module = {
     .stream = &hemi_standin_stream_ops,
     .open = module_open,
     .close = module_close,
+    .team = &hemi_standin_team_ops,
 };
 
 HEM_API const hemi_device_module *hemi_device_module_get(void);

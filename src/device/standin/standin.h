@@ -41,6 +41,18 @@ HEM_API size_t hemi_standin_held(void);
  *  off the device meanwhile, as on a GPU. Not at first. */
 HEM_API void hemi_standin_unpin_waits(bool on);
 
+/** Steps of a team (multicast), which HEM_CUDA_MULTICAST turns on here as on a GPU. */
+typedef enum hemi_standin_team_step {
+    HEMI_STANDIN_TEAM_MAKE = 1,
+    HEMI_STANDIN_TEAM_JOIN,
+    HEMI_STANDIN_TEAM_BIND
+} hemi_standin_team_step;
+
+/** Whoever in this process comes to this step next fails in it, once; or `dies`, by SIGKILL. */
+HEM_API void hemi_standin_team_refuse(hemi_standin_team_step step, bool dies);
+/** How many members have been bound in this process. */
+HEM_API uint64_t hemi_standin_team_bound(void);
+
 /** A stream; NULL stands for the default stream. @return HEM_OK, HEM_ERR_MEMORY, HEM_ERR_SYSTEM. */
 HEM_API hem_status hemi_standin_stream_create(hemi_standin_stream **stream_p);
 /** Does not wait: what is on the stream is still done. */
