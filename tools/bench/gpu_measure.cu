@@ -44,7 +44,11 @@ static unsigned largest_grid(cudaGraph_t graph) {
     for (size_t i = 0; i < count && i < NODES_MOST; i++) {
         CUDA_KERNEL_NODE_PARAMS params;
         cudaGraphNodeType type;
-        NEED_CUDA(cudaGraphNodeGetType(nodes[i], &type));
+        /* The runtime has no name for stream memory operations. */
+        if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) {
+            (void)cudaGetLastError();
+            continue;
+        }
         if (type == cudaGraphNodeTypeKernel && kernel_params(nodes[i], &params) == CUDA_SUCCESS &&
             params.gridDimX * params.gridDimY * params.gridDimZ > largest)
             largest = params.gridDimX * params.gridDimY * params.gridDimZ;
