@@ -47,8 +47,11 @@ static void cancel(coll_kit *kit, uint64_t *memory, size_t count) {
     if (kit->rank == 0) {
         CHECK_OK(hem_op_start(op));
     } else if (kit->rank == 1 && kit->size > 2) {
-        CHECK_OK(hem_op_start_on(op, kit->stream));
-        device_stream_sync(kit->native);
+        hem_status status = hem_op_start_on(op, kit->stream); /* or it has heard of it before */
+        if (status == HEM_OK)
+            device_stream_sync(kit->native);
+        else
+            CHECK_STATUS(status, HEM_ERR_REVOKED);
         CHECK_STATUS(hem_op_status(op), HEM_ERR_REVOKED);
     }
     CHECK_OK(hem_op_free(op));

@@ -289,9 +289,9 @@ HEM_DEV void hemd_copy(hem_group group, void *to, const void *from, uint64_t n) 
 
 /* Words of data, for units that carry a stamp. What lies oddly is moved byte by byte, out of line. */
 
-/** Whether data are words, all of them. */
+/** Whether data are words, one at least and nothing else. */
 HEM_DEV bool hemd_is_whole(const void *data, uint64_t n) {
-    return (((uint64_t)(uintptr_t)data | n) & 7u) == 0;
+    return n != 0 && (((uint64_t)(uintptr_t)data | n) & 7u) == 0;
 }
 
 HEM_DEV_SLOW uint64_t hemd_word_get_odd(const unsigned char *from, uint64_t n) {

@@ -22,6 +22,29 @@ static hem_status check_device(const hemi_cuda *cuda, void *stream) {
                            device, cuda->device);
 }
 
+/*
+ * A stream gets one of the GPU's queues with its first kernel. Where threads launch such at the same
+ * time, the driver may give them the same queue although others are free: then a kernel that waits for
+ * that of another rank waits for ever, since the other one is behind it (seen with driver 580 in one
+ * of three runs, also without this library). So streams get their queues here, one after the other.
+ */
+static pthread_mutex_t queues = PTHREAD_MUTEX_INITIALIZER;
+
+static hem_status take_queue(const hemi_cuda *cuda, void *stream) {
+    enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusActive;
+    if (cudaStreamIsCapturing(stream, &capturing) != cudaSuccess ||
+        capturing != cudaStreamCaptureStatusNone)
+        return HEM_OK; /* what is captured runs elsewhere */
+    const hemi_cuda_kernel *kernel = hemi_cuda_kernel_of(HEMI_KERNEL_COPY);
+    uint64_t nothing[64] = {0}; /* no pieces; more than it takes */
+    void *args[1] = {nothing};
+    pthread_mutex_lock(&queues);
+    cudaError_t error = cudaLaunchKernel(kernel->forms[0].function, (dim3){1, 1, 1},
+                                         (dim3){32, 1, 1}, args, 0, stream);
+    pthread_mutex_unlock(&queues);
+    return hemi_cuda_check(cuda, error, kernel->name);
+}
+
 static hem_status stream_check(void *context, void *stream, bool threads) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
@@ -35,6 +58,8 @@ static hem_status stream_check(void *context, void *stream, bool threads) {
         return status;
     if (!is_legacy(stream) && stream != (void *)cudaStreamPerThread)
         status = check_device(cuda, stream);
+    if (status == HEM_OK && threads)
+        status = take_queue(cuda, stream);
     hemi_cuda_leave(cuda, &turn);
     return status;
 }
@@ -258,6 +283,18 @@ static hem_status stream_order(void *context, void *before, void *after) {
     return status;
 }
 
+static hem_status make_new(const hemi_cuda *cuda, cudaStream_t *stream_p) {
+    hem_status status =
+        hemi_cuda_check(cuda, cudaStreamCreateWithFlags(stream_p, cudaStreamNonBlocking),
+                        "cudaStreamCreateWithFlags");
+    if (status != HEM_OK)
+        return status;
+    status = take_queue(cuda, *stream_p);
+    if (status != HEM_OK)
+        cudaStreamDestroy(*stream_p);
+    return status;
+}
+
 static hem_status stream_make(void *context, void **stream_p) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
@@ -270,8 +307,7 @@ static hem_status stream_make(void *context, void **stream_p) {
         stream = cuda->idle[--cuda->idle_count];
     pthread_mutex_unlock(&cuda->copies);
     if (stream == NULL)
-        status = hemi_cuda_check(cuda, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                                 "cudaStreamCreateWithFlags");
+        status = make_new(cuda, &stream);
     hemi_cuda_leave(cuda, &turn);
     if (status == HEM_OK)
         *stream_p = stream;
