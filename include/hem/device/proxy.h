@@ -49,7 +49,7 @@ HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, u
 
 /** Change a word of a peer after all that this thread has ordered before, by one thread. */
 HEM_DEV_SLOW hem_status hemd_proxy_tell(hem_dev_window w, int peer, uint32_t what, uint32_t id,
-                                   uint64_t value) {
+                                        uint64_t value) {
     uint64_t first = 0;
     hem_status status = hemd_ring_claim(w, peer, 1, &first);
     hemd_order order = {0, 0, 0, value, what, id, 1, {0, 0, 0, 0, 0}};
@@ -83,8 +83,8 @@ HEM_DEV void hemd_ring_fill(hem_group g, hemd_ring *queue, uint32_t slot, const 
  *         peer's thread has failed; HEM_ERR_UNSUPPORTED if there is no such way either.
  */
 HEM_DEV_SLOW hem_status hemd_proxy_put(hem_dev_window w, hem_group g, int peer, uint64_t offset,
-                                  const void *src, uint64_t n, uint32_t what, uint32_t id,
-                                  uint64_t value) {
+                                       const void *src, uint64_t n, uint32_t what, uint32_t id,
+                                       uint64_t value) {
     hemd_ring *queue = HEMD_FIXED64(hemd_ring *, w.peers[peer].ring);
     const unsigned char *from = (const unsigned char *)src;
     const uint64_t most = (uint64_t)HEMD_RING_CLAIM * HEMD_RING_CHUNK;
