@@ -109,6 +109,10 @@ static inline void twin_bind(twin *t, int place, harness_rng *own) {
 }
 
 static inline void twin_free(twin *t) {
+    /* Fields in host memory are unpinned, which on a GPU waits for the kernels of all threads, and lets
+     * them launch none meanwhile: so all are done with theirs before anybody does that. */
+    if (harness_threads() && !device_stands_in())
+        CHECK_OK(hem_sync(t->world, LIMIT));
     CHECK_OK(hem_exchange_destroy(t->exchange));
     CHECK_OK(hem_exchange_destroy(t->reference));
     for (size_t i = 0; i < t->host.count; i++) {
