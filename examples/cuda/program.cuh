@@ -113,6 +113,7 @@ typedef void (*program_fn)(struct program *p);
 
 static int run_rank(hem_world *world, void *arg) {
     struct program p;
+    hem_stream *handle = NULL;
     int gpus = 0;
     memset(&p, 0, sizeof p);
     p.world = world;
@@ -121,6 +122,9 @@ static int run_rank(hem_world *world, void *arg) {
     check(&p, cudaGetDeviceCount(&gpus));
     check(&p, cudaSetDevice(hem_world_local_rank(world) % gpus));
     check(&p, cudaStreamCreateWithFlags(&p.stream, cudaStreamNonBlocking));
+    /* Gives it a queue of its own: kernels on it wait for those of other ranks. */
+    check(&p, hem_stream_cuda(world, p.stream, &handle));
+    check(&p, hem_stream_destroy(handle));
     p.failed = (uint64_t *)device_memory(&p, sizeof *p.failed);
     p.said = (uint64_t *)host_memory(&p, sizeof *p.said);
     (*(program_fn *)arg)(&p);
