@@ -16,16 +16,8 @@
 #define WORDS 20000
 
 static hem_op *plan_sum(hem_world *world, uint64_t *memory, size_t count) {
-    hem_coll c;
+    hem_coll c = coll_kit_sum(memory, count);
     hem_op *op = NULL;
-    memset(&c, 0, sizeof c);
-    c.struct_size = sizeof c;
-    c.kind = HEM_ALLREDUCE;
-    c.dtype = HEM_U64;
-    c.op = HEM_SUM;
-    c.send = memory;
-    c.recv = memory;
-    c.count = count;
     CHECK_OK(hem_coll_plan(world, &c, &op));
     return op;
 }

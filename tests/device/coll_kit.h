@@ -43,6 +43,20 @@ typedef struct coll_kit {
     size_t send_displs[COLL_KIT_RANKS];
 } coll_kit;
 
+/** The sum of words over all ranks, in place. */
+static inline hem_coll coll_kit_sum(uint64_t *memory, size_t count) {
+    hem_coll c;
+    memset(&c, 0, sizeof c);
+    c.struct_size = sizeof c;
+    c.kind = HEM_ALLREDUCE;
+    c.dtype = HEM_U64;
+    c.op = HEM_SUM;
+    c.send = memory;
+    c.recv = memory;
+    c.count = count;
+    return c;
+}
+
 static inline coll_kit coll_kit_open(hem_world *world) {
     coll_kit kit;
     memset(&kit, 0, sizeof kit);

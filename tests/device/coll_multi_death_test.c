@@ -17,15 +17,7 @@
 #define WORDS (MULTI_KIT_BYTES / 8)
 
 static hem_status plan_sum(hem_world *world, uint64_t *memory, hem_op **op_p) {
-    hem_coll c;
-    memset(&c, 0, sizeof c);
-    c.struct_size = sizeof c;
-    c.kind = HEM_ALLREDUCE;
-    c.dtype = HEM_U64;
-    c.op = HEM_SUM;
-    c.send = memory;
-    c.recv = memory;
-    c.count = WORDS;
+    hem_coll c = coll_kit_sum(memory, WORDS);
     c.memory = HEM_MEMORY_DEVICE;
     return hem_coll_plan(world, &c, op_p);
 }

@@ -1,6 +1,7 @@
 /* Work on streams. Nothing here waits, so that it may be done while a stream is captured. */
 #include "base/atomic.h"
 #include "device/cuda/cuda.h"
+#include "device/kernels/copy.h"
 
 static bool is_legacy(const void *stream) {
     return stream == NULL || stream == (const void *)cudaStreamLegacy;
@@ -25,8 +26,8 @@ static hem_status check_device(const hemi_cuda *cuda, void *stream) {
 /*
  * A stream gets one of the GPU's queues with its first kernel. Where threads launch such at the same
  * time, the driver may give them the same queue although others are free: then a kernel that waits for
- * that of another rank waits for ever, since the other one is behind it (seen with driver 580 in one
- * of three runs, also without this library). So streams get their queues here, one after the other.
+ * that of another rank waits for ever, since the other one is behind it (driver 580; docs/gpu.md). So
+ * streams get their queues here, one after the other.
  */
 static pthread_mutex_t queues = PTHREAD_MUTEX_INITIALIZER;
 
@@ -36,8 +37,8 @@ static hem_status take_queue(const hemi_cuda *cuda, void *stream) {
         capturing != cudaStreamCaptureStatusNone)
         return HEM_OK; /* what is captured runs elsewhere */
     const hemi_cuda_kernel *kernel = hemi_cuda_kernel_of(HEMI_KERNEL_COPY);
-    uint64_t nothing[64] = {0}; /* no pieces; more than it takes */
-    void *args[1] = {nothing};
+    hemd_copy_args nothing = {.count = 0};
+    void *args[1] = {&nothing};
     pthread_mutex_lock(&queues);
     cudaError_t error = cudaLaunchKernel(kernel->forms[0].function, (dim3){1, 1, 1},
                                          (dim3){32, 1, 1}, args, 0, stream);
