@@ -22,11 +22,8 @@ struct put {
     unsigned char *target; /* where it arrives: rank 1's, or with raw rank 0's own */
 };
 
-/* Shares are whole lines, but for the last. */
 static __global__ void __launch_bounds__(PUT_THREADS)
-    put_kernel(hem_dev_window w, const unsigned char *source, uint64_t bytes) {
-    uint64_t share = (bytes + hem_block_count() - 1) / hem_block_count();
-    share = (share + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE;
+    put_kernel(hem_dev_window w, const unsigned char *source, uint64_t bytes, uint64_t share) {
     uint64_t from = share * hem_block_index();
 
     if (from >= bytes)
@@ -36,13 +33,20 @@ static __global__ void __launch_bounds__(PUT_THREADS)
         __trap();
 }
 
+/* Shares are whole lines, but for the last. Divided here: in the kernel that takes 0.3 us. */
+static uint64_t share_of(const struct put *put) {
+    uint64_t share = (put->bytes + put->blocks - 1) / put->blocks;
+    return (share + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE;
+}
+
 static void body(struct gpu_rank *rank, void *ctx) {
     struct put *put = (struct put *)ctx;
 
     if (rank->rank != 0)
         return;
     if (rank->args->who == GPU_HEM)
-        put_kernel<<<put->blocks, PUT_THREADS, 0, rank->stream>>>(put->w, put->source, put->bytes);
+        put_kernel<<<put->blocks, PUT_THREADS, 0, rank->stream>>>(put->w, put->source, put->bytes,
+                                                                  share_of(put));
     else if (put->blocks > 0)
         gpu_copy(rank, put->target, put->source, put->bytes, put->blocks);
     else

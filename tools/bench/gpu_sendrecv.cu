@@ -6,13 +6,16 @@
  *       "straight" is hem_pipe_sendrecv with both buffers in the window of the pipe, of which each side
  *       copies a half; "into" is the same with only the receiver's there, so that the sender copies
  *       all; "window" is a kernel written by hand that puts, with a handshake before and a signal
- *       after, always with all blocks. The first two are not for short messages
+ *       after, always with all blocks. The first two are not for short messages. "engines" is the
+ *       copy engines' way, which takes no block at all: an exchange between the two ranks
  * nccl  ncclSend and ncclRecv in a group; once more as "straight", to be compared
  * raw   what as many blocks can copy, at the same time as the other rank's, without waiting for
  *       anything. A message through staging is copied twice, by the sender's blocks and by the
  *       receiver's, so each rank copies n bytes (one), or 2 n (both); straight, half of that.
+ *       "engines" is cudaMemcpyAsync of n bytes by who sends
  */
 #include "gpu.h"
+#include "gpu_engines.h"
 #include "gpu_nccl.h"
 #include "gpu_window.h"
 
@@ -21,6 +24,7 @@ enum form {
     STRAIGHT,
     INTO,
     WINDOW,
+    ENGINES,
     FORMS
 };
 
@@ -28,7 +32,8 @@ enum form {
 static const char *const names[FORMS][2] = {{"one", "both"},
                                             {"straight-one", "straight-both"},
                                             {"into-one", "into-both"},
-                                            {"window-one", "window-both"}};
+                                            {"window-one", "window-both"},
+                                            {"engines-one", "engines-both"}};
 
 /* Short messages, by default up to this length, do not go straight. */
 static const size_t shortest_straight = 65537;
@@ -45,6 +50,7 @@ struct sendrecv {
     hem_pipe *straight; /* with a window */
     struct gpu_nccl *nccl;
     struct gpu_window in;
+    struct gpu_engines engines;
 };
 
 static bool sends(const struct gpu_rank *rank, const struct sendrecv *it) {
@@ -57,19 +63,29 @@ static bool receives(const struct gpu_rank *rank, const struct sendrecv *it) {
 
 /* Where the rank sends from and receives into. Of Hem's window the first half is for receiving. */
 static unsigned char *source(const struct gpu_rank *rank, const struct sendrecv *it) {
-    bool window = rank->args->who == GPU_HEM && it->form == STRAIGHT;
-    return window ? gpu_window_memory(&it->in) + it->most : it->send;
+    bool hem = rank->args->who == GPU_HEM;
+
+    if (hem && it->form == ENGINES)
+        return gpu_engines_source(&it->engines);
+    return hem && it->form == STRAIGHT ? gpu_window_memory(&it->in) + it->most : it->send;
 }
 
 static unsigned char *target(const struct gpu_rank *rank, const struct sendrecv *it) {
-    bool window = rank->args->who == GPU_HEM && it->form != STAGED;
-    return window ? gpu_window_memory(&it->in) : it->recv;
+    bool hem = rank->args->who == GPU_HEM;
+
+    if (hem && it->form == ENGINES)
+        return gpu_engines_target(rank, &it->engines);
+    return hem && it->form != STAGED ? gpu_window_memory(&it->in) : it->recv;
 }
 
 static void by_hem(struct gpu_rank *rank, struct sendrecv *it) {
     hem_pipe_half send = {1 - rank->rank, source(rank, it), it->bytes};
     hem_pipe_half recv = {1 - rank->rank, target(rank, it), it->bytes};
 
+    if (it->form == ENGINES) {
+        gpu_engines_sendrecv(rank, &it->engines);
+        return;
+    }
     if (it->form == WINDOW) {
         gpu_window_sendrecv(rank, &it->in, it->send, it->bytes, it->blocks, sends(rank, it),
                             receives(rank, it));
@@ -86,14 +102,23 @@ static void by_nccl(struct gpu_rank *rank, struct sendrecv *it) {
 }
 
 /* What a rank copies in a plain copy. */
-static size_t raw_bytes(const struct sendrecv *it) {
+static size_t raw_bytes(const struct gpu_rank *rank, const struct sendrecv *it) {
     size_t bytes = it->both ? 2 * it->bytes : it->bytes;
+
+    if (it->form == ENGINES)
+        return sends(rank, it) ? it->bytes : 0;
     return it->form == STRAIGHT ? bytes / 2 : bytes;
 }
 
 /* One kernel, as the others have one: its buffers hold what both halves copy. */
 static void by_copy(struct gpu_rank *rank, struct sendrecv *it) {
-    gpu_copy(rank, it->recv, it->send, raw_bytes(it), it->blocks);
+    size_t bytes = raw_bytes(rank, it);
+
+    if (it->form != ENGINES)
+        gpu_copy(rank, it->recv, it->send, bytes, it->blocks);
+    else if (bytes > 0)
+        NEED_CUDA(
+            cudaMemcpyAsync(it->recv, it->send, bytes, cudaMemcpyDeviceToDevice, rank->stream));
 }
 
 static void body(struct gpu_rank *rank, void *ctx) {
@@ -121,7 +146,7 @@ static uint32_t seed_of(int rank, uint32_t turn) {
 /* Run it once with fresh data and look at every byte that came. */
 static void verify(struct gpu_rank *rank, struct sendrecv *it, uint32_t turn) {
     bool raw = rank->args->who == GPU_RAW;
-    size_t bytes = raw ? raw_bytes(it) : it->bytes;
+    size_t bytes = raw ? raw_bytes(rank, it) : it->bytes;
 
     gpu_fill(rank, source(rank, it), bytes, seed_of(rank->rank, turn));
     gpu_fill(rank, target(rank, it), bytes, ~seed_of(rank->rank, turn));
@@ -142,13 +167,18 @@ static void verify(struct gpu_rank *rank, struct sendrecv *it, uint32_t turn) {
 
 static void run_size(struct gpu_rank *rank, struct sendrecv *it) {
     struct gpu_line line = {names[it->form][it->both ? 1 : 0], it->blocks, it->bytes, 0, 0};
+    bool engines = rank->args->who == GPU_HEM && it->form == ENGINES;
 
     gpu_watch(rank, "%s, %u blocks, %zu bytes", line.way, it->blocks, it->bytes);
     line.touched = it->bytes * (it->both ? 4 : 2);
+    if (engines)
+        gpu_engines_open(rank, it->bytes, it->both, &it->engines);
     verify(rank, it, 1);
     struct gpu_result result = gpu_measure(rank, body, it, gpu_inner(it->bytes));
     verify(rank, it, 2);
     gpu_print(rank, &line, result);
+    if (engines)
+        gpu_engines_close(rank, &it->engines);
 }
 
 static void open_way(struct gpu_rank *rank, struct sendrecv *it) {
@@ -187,6 +217,8 @@ static size_t largest(const struct hemt_sizes *sizes) {
 
 /* The others have no window; what they do is compared with Hem's best. */
 static bool is_measured(const struct gpu_rank *rank, const struct sendrecv *it) {
+    if (it->blocks == 0 || it->form == ENGINES)
+        return it->blocks == 0 && it->form == ENGINES && rank->args->who != GPU_NCCL;
     if (it->form == STAGED)
         return true;
     if (it->form == WINDOW)
@@ -229,6 +261,8 @@ void gpu_sendrecv(struct gpu_rank *rank) {
         run_sizes(rank, &it);
         close_way(rank, &it);
     }
+    it.blocks = 0;
+    run_sizes(rank, &it);
     if (args->who == GPU_NCCL)
         gpu_nccl_tell(rank);
     if (args->who == GPU_HEM)

@@ -14,6 +14,7 @@ struct share {
     uint64_t *turns;
     const unsigned char *data;
     uint64_t bytes;
+    uint64_t share; /* of a block */
     bool sends;
     bool receives;
 };
@@ -26,10 +27,8 @@ static __device__ void need(hem_status status) {
 /* Each block moves its share, whole lines but for the last, and tells the peer's block of it. */
 static __global__ void __launch_bounds__(THREADS) share_kernel(struct share it) {
     uint32_t block = hem_block_index();
-    uint64_t share = (it.bytes + hem_block_count() - 1) / hem_block_count();
-    share = (share + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE;
-    uint64_t from = share * block < it.bytes ? share * block : it.bytes;
-    uint64_t n = it.bytes - from < share ? it.bytes - from : share;
+    uint64_t from = it.share * block < it.bytes ? it.share * block : it.bytes;
+    uint64_t n = it.bytes - from < it.share ? it.bytes - from : it.share;
     uint64_t *turns = it.turns + 2 * block;
     uint64_t sent = turns[0] + it.sends;
     uint64_t came = turns[1] + it.receives;
@@ -78,8 +77,14 @@ unsigned char *gpu_window_memory(const struct gpu_window *made) {
 
 void gpu_window_sendrecv(struct gpu_rank *rank, struct gpu_window *made, const void *data,
                          size_t bytes, unsigned blocks, bool sends, bool receives) {
-    struct share share = {made->w, made->turns, (const unsigned char *)data,
-                          bytes,   sends,       receives};
+    size_t lines = (bytes + HEM_DEV_LINE - 1) / HEM_DEV_LINE;
+    struct share share = {made->w,
+                          made->turns,
+                          (const unsigned char *)data,
+                          bytes,
+                          (lines + blocks - 1) / blocks * HEM_DEV_LINE,
+                          sends,
+                          receives};
 
     share_kernel<<<blocks, THREADS, 0, rank->stream>>>(share);
     NEED_CUDA(cudaGetLastError());

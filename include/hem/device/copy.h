@@ -257,15 +257,28 @@ HEM_DEV bool hemd_copy_short(uint32_t rank, uint32_t size, unsigned char *to,
     return false;
 }
 
+#if defined(__CUDACC__)
+/** By 1 thread or whole warps. What is aligned, as most of it is, finds its code in one piece: what
+ *  is there for other copies would cost 0.4 us between. */
+HEM_DEV void hemd_copy_by(uint32_t rank, uint32_t size, uint32_t lanes, unsigned char *to,
+                          const unsigned char *from, uint64_t n) {
+    const uint64_t mix = (uint64_t)(uintptr_t)to | (uint64_t)(uintptr_t)from | n;
+    if (mix % 16u == 0)
+        hemd_copy_even(rank, size, lanes, to, from, n / 16u);
+    else
+        hemd_copy_vectors(rank, size, to, from, n);
+}
+#endif
+
 /** hemd_copy where there is much of it. */
 HEM_DEV void hemd_copy_long(hem_group group, void *to, const void *from, uint64_t n) {
 #if defined(__CUDACC__)
     if (group.scope == HEM_SCOPE_THREAD) {
-        hemd_copy_vectors(0, 1, (unsigned char *)to, (const unsigned char *)from, n);
+        hemd_copy_by(0, 1, 1, (unsigned char *)to, (const unsigned char *)from, n);
     } else {
         __builtin_assume(group.size >= 32);
-        hemd_copy_vectors(group.rank, group.size, (unsigned char *)to, (const unsigned char *)from,
-                          n);
+        hemd_copy_by(group.rank, group.size, 32, (unsigned char *)to, (const unsigned char *)from,
+                     n);
     }
 #else
     const uint32_t size = group.size > 0 ? group.size : 1;

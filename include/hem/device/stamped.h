@@ -27,14 +27,15 @@ HEM_DEV hem_status hemd_check_stamped(hem_dev_window w, int peer, uint64_t offse
     return hemd_check_data(w, peer, offset, hem_dev_stamped_bytes(n));
 }
 
-/** By each thread: its units of a message. `whole`: hemd_is_whole, a constant. */
+/** By each thread: its units of a message, `most` at a time. `whole`: hemd_is_whole. Both are
+ *  constants. */
 HEM_DEV void hemd_units_put(hemd_unit *units, hem_group g, const unsigned char *from, uint64_t n,
-                            uint64_t stamp, bool whole) {
+                            uint64_t stamp, bool whole, uint32_t most) {
     const uint64_t count = (n + 7u) / 8u;
-    for (uint64_t first = g.rank; first < count; first += 4u * (uint64_t)g.size) {
+    for (uint64_t first = g.rank; first < count; first += most * (uint64_t)g.size) {
         uint64_t word[4];
         HEMD_UNROLL
-        for (uint32_t k = 0; k < 4; k++) {
+        for (uint32_t k = 0; k < most; k++) {
             const uint64_t at = first + k * (uint64_t)g.size;
             word[k] = 0;
             if (at < count)
@@ -42,7 +43,7 @@ HEM_DEV void hemd_units_put(hemd_unit *units, hem_group g, const unsigned char *
                                 : hemd_word_get(from + 8u * at, n - 8u * at);
         }
         HEMD_UNROLL
-        for (uint32_t k = 0; k < 4; k++) {
+        for (uint32_t k = 0; k < most; k++) {
             const uint64_t at = first + k * (uint64_t)g.size;
             if (at < count)
                 hemd_unit_store(&units[at], word[k], stamp);
@@ -54,7 +55,7 @@ HEM_DEV void hemd_units_put(hemd_unit *units, hem_group g, const unsigned char *
  *  quarter of their time. */
 HEM_DEV_SLOW void hemd_units_put_odd(hemd_unit *units, hem_group g, const unsigned char *from,
                                      uint64_t n, uint64_t stamp) {
-    hemd_units_put(units, g, from, n, stamp, false);
+    hemd_units_put(units, g, from, n, stamp, false, 4);
 }
 
 /**
@@ -70,44 +71,53 @@ HEM_DEV hem_status hem_dev_put_stamped(hem_dev_window w, hem_group g, int peer, 
     if (status != HEM_OK)
         return status;
     hemd_unit *units = (hemd_unit *)(void *)hemd_data(&w.peers[peer], offset);
-    if (hemd_is_whole(src, n))
-        hemd_units_put(units, g, (const unsigned char *)src, n, stamp, true);
+    const unsigned char *from = (const unsigned char *)src;
+    if (!hemd_is_whole(src, n))
+        hemd_units_put_odd(units, g, from, n, stamp);
+    else if (n <= 8u * (uint64_t)g.size)
+        hemd_units_put(units, g, from, n, stamp, true, 1);
+    else if (n <= 16u * (uint64_t)g.size)
+        hemd_units_put(units, g, from, n, stamp, true, 2);
     else
-        hemd_units_put_odd(units, g, (const unsigned char *)src, n, stamp);
+        hemd_units_put(units, g, from, n, stamp, true, 4);
     hem_group_sync(g);
     return HEM_OK;
 }
 
-/** Load up to four units of a message that are `size` apart. @return whether all have the stamp. */
+/** Load up to `most` units of a message that are `size` apart. @return whether all have the stamp. */
 HEM_DEV bool hemd_units_ready(const hemd_unit *units, uint64_t first, uint64_t size, uint64_t count,
-                              uint64_t stamp, uint64_t *word_p) {
+                              uint64_t stamp, uint64_t *word_p, uint32_t most) {
     uint64_t seen[4];
+    bool all = true;
     HEMD_UNROLL
-    for (uint32_t k = 0; k < 4; k++) {
+    for (uint32_t k = 0; k < most; k++) {
         seen[k] = stamp;
         if (first + k * size < count)
             seen[k] = hemd_unit_load(&units[first + k * size], &word_p[k]);
     }
-    return seen[0] == stamp && seen[1] == stamp && seen[2] == stamp && seen[3] == stamp;
+    HEMD_UNROLL
+    for (uint32_t k = 0; k < most; k++)
+        all = all && seen[k] == stamp;
+    return all;
 }
 
-/** By each thread: wait for its units of a message and take them. `whole`: as in hemd_units_put. */
+/** By each thread: wait for its units of a message and take them. As hemd_units_put. */
 HEM_DEV hem_status hemd_units_take(hem_dev_window w, hem_group g, int peer, const hemd_unit *units,
                                    unsigned char *to, uint64_t n, uint64_t stamp,
-                                   int64_t timeout_ns, bool whole) {
+                                   int64_t timeout_ns, bool whole, uint32_t most) {
     const uint64_t count = (n + 7u) / 8u;
     hem_status status = HEM_OK;
     hemd_patience patience = hemd_patience_begin(timeout_ns);
-    for (uint64_t first = g.rank; first < count; first += 4u * (uint64_t)g.size) {
+    for (uint64_t first = g.rank; first < count; first += most * (uint64_t)g.size) {
         uint64_t word[4] = {0, 0, 0, 0};
-        while (!hemd_units_ready(units, first, g.size, count, stamp, word)) {
+        while (!hemd_units_ready(units, first, g.size, count, stamp, word, most)) {
             if (status != HEM_OK)
                 return status;
             status = hemd_patience_poll(&patience, w, peer);
         }
         status = HEM_OK;
         HEMD_UNROLL
-        for (uint32_t k = 0; k < 4; k++) {
+        for (uint32_t k = 0; k < most; k++) {
             const uint64_t at = first + k * (uint64_t)g.size;
             if (at < count && whole)
                 hemd_unit_set(to + 8u * at, 8, word[k]);
@@ -121,7 +131,7 @@ HEM_DEV hem_status hemd_units_take(hem_dev_window w, hem_group g, int peer, cons
 HEM_DEV_SLOW hem_status hemd_units_take_odd(hem_dev_window w, hem_group g, int peer,
                                             const hemd_unit *units, unsigned char *to, uint64_t n,
                                             uint64_t stamp, int64_t timeout_ns) {
-    return hemd_units_take(w, g, peer, units, to, n, stamp, timeout_ns, false);
+    return hemd_units_take(w, g, peer, units, to, n, stamp, timeout_ns, false, 4);
 }
 
 /**
@@ -142,10 +152,14 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_take_stamped(hem_dev_window w, hem_gro
         return status;
     const hemd_unit *units = (const hemd_unit *)(void *)hemd_data(&w.peers[w.rank], offset);
     unsigned char *to = (unsigned char *)dst;
-    if (hemd_is_whole(dst, n))
-        status = hemd_units_take(w, g, peer, units, to, n, stamp, timeout_ns, true);
-    else
+    if (!hemd_is_whole(dst, n))
         status = hemd_units_take_odd(w, g, peer, units, to, n, stamp, timeout_ns);
+    else if (n <= 8u * (uint64_t)g.size)
+        status = hemd_units_take(w, g, peer, units, to, n, stamp, timeout_ns, true, 1);
+    else if (n <= 16u * (uint64_t)g.size)
+        status = hemd_units_take(w, g, peer, units, to, n, stamp, timeout_ns, true, 2);
+    else
+        status = hemd_units_take(w, g, peer, units, to, n, stamp, timeout_ns, true, 4);
     return hemd_agree_all(g, status);
 }
 
