@@ -104,6 +104,12 @@ static void all_ready(const struct program *p) {
     check(p, hem_barrier(p->window, 0, HEM_FOREVER));
 }
 
+/* All have come here, with nothing left on their streams. */
+static void meet(const struct program *p) {
+    check(p, cudaStreamSynchronize(p->stream));
+    check(p, hem_barrier(p->window, 0, HEM_FOREVER));
+}
+
 /* This fails if a rank has given up, so what is printed behind it holds for all of them. */
 static void drop_window(const struct program *p) {
     check(p, hem_window_destroy(p->window));

@@ -122,6 +122,9 @@ typedef struct hem_coll {
     /** HEM_MEMORY_DEVICE: the others have device buffers, although this rank may have none to name, as
      *  in a barrier, or where its counts are 0. HEM_MEMORY_HOST: by what `send` and `recv` are. */
     hem_memory_kind memory;
+    /** On device buffers: the most blocks that its kernels take, as others need the rest of the GPU;
+     *  of what ranks say, the least. 0: as many as are worth it, at most 32. */
+    uint32_t blocks;
 } hem_coll;
 
 /**

@@ -50,6 +50,7 @@ static hem_status status_of(const hemi_coll_device *d) {
 
 static hem_status copy(const hemi_coll_device *d, void *stream, const hemi_coll_copies *c) {
     hem_status status = HEM_OK;
+    uint32_t most_blocks = d->all.blocks < COPY_BLOCKS ? d->all.blocks : COPY_BLOCKS;
     for (uint32_t i = 0; i < c->count && status == HEM_OK; i += HEMD_COPY_PIECES) {
         hemd_copy_args args = {.count = 0};
         uint64_t most = 0;
@@ -59,7 +60,7 @@ static hem_status copy(const hemi_coll_device *d, void *stream, const hemi_coll_
         }
         uint64_t blocks = most / COPY_BYTES + 1;
         hemi_launch it = {.kernel = HEMI_KERNEL_COPY,
-                          .blocks = blocks < COPY_BLOCKS ? (uint32_t)blocks : COPY_BLOCKS,
+                          .blocks = blocks < most_blocks ? (uint32_t)blocks : most_blocks,
                           .threads = d->threads,
                           .args = &args,
                           .bytes = sizeof args};

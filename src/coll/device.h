@@ -41,6 +41,7 @@ typedef struct hemi_coll_wish {
     uint32_t wants;      /**< blocks that its work is worth */
     uint32_t moved;      /**< it works in place so that results must be written aside */
     uint32_t multi;      /**< ranks on its device that can be in one team */
+    uint32_t blocks;     /**< that it allows */
     uint64_t send_bytes; /**< extent of its buffers */
     uint64_t recv_bytes;
     uint64_t pair_bytes; /**< the most between it and another rank */
@@ -75,7 +76,7 @@ typedef struct hemi_coll_device {
     hemi_coll_span *spans;  /**< one per rank */
     hemi_coll_span *theirs; /**< what each says of this rank */
     bool *wants;            /**< whose buffers to map: everybody's */
-    hemi_coll_wish all;     /**< the most that any rank said; `fit`, `multi` the least */
+    hemi_coll_wish all;     /**< the most that any rank said; `fit`, `multi`, `blocks` the least */
     uint32_t sharing;       /**< the most ranks on one device */
     uint64_t group;         /**< a number for the devices of all ranks */
     bool units;

@@ -25,6 +25,8 @@ static void hear(hemi_coll_device *d, const hemi_coll_wish *said) {
         all->fit = said->fit;
     if (said->multi < all->multi)
         all->multi = said->multi;
+    if (said->blocks < all->blocks)
+        all->blocks = said->blocks;
     if (said->wants > all->wants)
         all->wants = said->wants;
     all->moved |= said->moved;
@@ -114,8 +116,8 @@ static void choose_blocks(hemi_coll_device *d) {
         uint64_t worth = (d->args.turn + d->threads - 1) / d->threads;
         d->blocks = worth < most ? (uint32_t)worth : most;
     }
-    if (d->blocks > HEMD_COLL_BLOCKS)
-        d->blocks = HEMD_COLL_BLOCKS;
+    if (d->blocks > d->all.blocks)
+        d->blocks = d->all.blocks;
 }
 
 /* Show one of the buffers to everybody, if there is one, and map everybody's. */

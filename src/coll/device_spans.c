@@ -190,6 +190,8 @@ hem_status hemi_coll_device_prepare(hemi_coll_device *d, const hem_coll *coll) {
     if (d->job.kind == HEM_BROADCAST && d->job.send == NULL)
         d->buffers[HEMI_COLL_SEND] = d->job.recv;
     measure(d);
+    d->all.blocks =
+        coll->blocks > 0 && coll->blocks < HEMD_COLL_BLOCKS ? coll->blocks : HEMD_COLL_BLOCKS;
     d->all.moved = needs_room(d);
     return check_memory(d);
 }

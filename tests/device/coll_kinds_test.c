@@ -1,7 +1,7 @@
 /*
  * Every kind of collective on device buffers leaves what it leaves on host buffers, byte for byte: no,
  * one, few and thousands of elements, in place and not, at odd addresses, on a stream, started by the
- * host, and blocking.
+ * host, and blocking, with whatever number of blocks each rank allows.
  *
  * hem-test: ranks=1,2,3,4,5,8 modes=processes,threads timeout=240
  */
@@ -31,6 +31,7 @@ static void one_case(coll_kit *kit, uint64_t seed, int kind, size_t s, int in_pl
     else if (how == 3)
         shift = harness_below(&own, 32);
     coll_kit_set(kit, (hem_coll_kind)kind, dtype, op, count, in_place != 0, shift, &rng, &own);
+    kit->coll.blocks = harness_below(&own, 2) == 0 ? 0 : 1 + (uint32_t)harness_below(&own, 40);
     coll_kit_check(kit, s == 2);
 }
 

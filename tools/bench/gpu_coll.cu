@@ -3,7 +3,9 @@
  * gpu-allgather: n bytes of every rank to all ranks.
  *
  * hem   a persistent collective, started on the stream
- * nccl  ncclAllReduce, ncclAllGather, with as many blocks as NCCL likes
+ * nccl  ncclAllReduce, ncclAllGather
+ *
+ * Each with as many blocks as it likes, and then with at most so many (--blocks).
  */
 #include "gpu.h"
 #include "gpu_nccl.h"
@@ -15,6 +17,7 @@ enum {
 struct coll {
     size_t bytes;
     bool reduces;
+    unsigned blocks; /* at most; 0: as it likes */
     unsigned char *send;
     unsigned char *recv;
     hem_op *op;
@@ -104,24 +107,46 @@ static void plan(struct gpu_rank *rank, struct coll *coll) {
     what.send = coll->send;
     what.recv = coll->recv;
     what.count = coll->reduces ? coll->bytes / sizeof(float) : coll->bytes;
+    what.blocks = coll->blocks;
     NEED_HEM(hem_coll_plan(rank->world, &what, &coll->op));
 }
 
 static void run_size(struct gpu_rank *rank, struct coll *coll) {
-    struct gpu_line line = {NULL, 0, coll->bytes, 0, 0};
+    struct gpu_line line = {NULL, coll->blocks, coll->bytes, 0, 0};
 
-    gpu_watch(rank, "%zu bytes", coll->bytes);
+    gpu_watch(rank, "%u blocks, %zu bytes", coll->blocks, coll->bytes);
     line.touched = (coll->bytes + recv_bytes(rank, coll)) * (size_t)rank->ranks;
     if (rank->args->who == GPU_HEM)
         plan(rank, coll);
     verify(rank, coll, 1);
     struct gpu_result result = gpu_measure(rank, body, coll, gpu_inner(coll->bytes));
     verify(rank, coll, 2);
+    if (coll->nccl != NULL)
+        gpu_nccl_check(rank);
+    if (coll->blocks > 0 && result.blocks > coll->blocks)
+        gpu_die("%u blocks were launched where %u are allowed", result.blocks, coll->blocks);
     gpu_print(rank, &line, result);
     gpu_meet(rank);
     if (coll->op != NULL)
         NEED_HEM(hem_op_free(coll->op));
     coll->op = NULL;
+}
+
+/* With at most so many blocks; 0: as many as each likes. */
+static void run_blocks(struct gpu_rank *rank, struct coll *coll, unsigned blocks) {
+    const struct hemt_sizes *sizes = &rank->args->sizes;
+
+    coll->blocks = blocks;
+    gpu_watch(rank, "set-up with %u blocks", blocks);
+    if (rank->args->who == GPU_NCCL)
+        coll->nccl = gpu_nccl_open(rank, blocks);
+    for (size_t i = 0; i < sizes->count; i++) {
+        coll->bytes = sizes->bytes[i];
+        run_size(rank, coll);
+    }
+    if (coll->nccl != NULL)
+        gpu_nccl_close(rank, coll->nccl);
+    coll->nccl = NULL;
 }
 
 void gpu_coll(struct gpu_rank *rank) {
@@ -138,16 +163,11 @@ void gpu_coll(struct gpu_rank *rank) {
     coll.bytes = most;
     coll.send = gpu_alloc(rank, most);
     coll.recv = gpu_alloc(rank, recv_bytes(rank, &coll));
+    run_blocks(rank, &coll, 0);
+    for (size_t b = 0; b < rank->args->blocks.count; b++)
+        run_blocks(rank, &coll, (unsigned)rank->args->blocks.bytes[b]);
     if (rank->args->who == GPU_NCCL)
-        coll.nccl = gpu_nccl_open(rank, 0);
-    for (size_t i = 0; i < sizes->count; i++) {
-        coll.bytes = sizes->bytes[i];
-        run_size(rank, &coll);
-    }
-    if (coll.nccl != NULL) {
         gpu_nccl_tell(rank);
-        gpu_nccl_close(rank, coll.nccl);
-    }
     gpu_free(rank, coll.send);
     gpu_free(rank, coll.recv);
 }

@@ -167,41 +167,44 @@ void gpu_nccl_allgather(struct gpu_rank *rank, struct gpu_nccl *made, const void
     need(nccl.all_gather(send, recv, bytes, NCCL_INT8, made->comm, rank->stream), "ncclAllGather");
 }
 
-/* The first "via ..." of the log, and whether any of them is not between GPUs. */
-static void read_log(char *via, size_t size, bool *through_host_p) {
+/* The last "via ..." of the log, or the first that is not between GPUs. @return whether there is one
+ * and all are. */
+static bool read_log(char *via, size_t size) {
     FILE *log = fopen(log_path, "r");
+    bool good = true;
     char line[1024];
 
-    snprintf(via, size, "an unknown route");
-    *through_host_p = false;
-    while (log != NULL && fgets(line, sizeof(line), log) != NULL) {
+    via[0] = '\0';
+    while (good && log != NULL && fgets(line, sizeof(line), log) != NULL) {
         const char *at = strstr(line, " via ");
         if (at == NULL || strstr(line, "Channel ") == NULL)
             continue;
-        *through_host_p |= strncmp(at + 5, "P2P", 3) != 0;
+        good = strncmp(at + 5, "P2P", 3) == 0;
         snprintf(via, size, "%.*s", (int)strcspn(at + 5, "\n\""), at + 5);
-        if (*through_host_p)
-            break;
     }
     if (log != NULL)
         fclose(log);
-    unlink(log_path);
+    return good && via[0] != '\0';
+}
+
+void gpu_nccl_check(struct gpu_rank *rank) {
+    char via[96];
+
+    if (rank->rank == 0 && !read_log(via, sizeof(via)))
+        gpu_die("NCCL went via %s, not from GPU memory to GPU memory",
+                via[0] != '\0' ? via : "an unknown route");
 }
 
 void gpu_nccl_tell(struct gpu_rank *rank) {
-    bool through_host;
     int version = 0;
     char via[96];
 
-    if (rank->rank != 0) {
-        if (rank->args->processes)
-            unlink(log_path);
-        return;
+    if (rank->rank == 0) {
+        need(nccl.get_version(&version), "ncclGetVersion");
+        (void)read_log(via, sizeof(via));
+        gpu_note(rank, "nccl is %d.%d.%d, via %s", version / 10000, version / 100 % 100,
+                 version % 100, via);
     }
-    need(nccl.get_version(&version), "ncclGetVersion");
-    read_log(via, sizeof(via), &through_host);
-    gpu_note(rank, "nccl is %d.%d.%d, via %s", version / 10000, version / 100 % 100, version % 100,
-             via);
-    if (through_host)
-        gpu_die("NCCL went via %s, not from GPU memory to GPU memory", via);
+    if (rank->rank == 0 || rank->args->processes)
+        unlink(log_path);
 }

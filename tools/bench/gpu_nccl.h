@@ -24,8 +24,11 @@ void gpu_nccl_allreduce(struct gpu_rank *rank, struct gpu_nccl *nccl, const void
 void gpu_nccl_allgather(struct gpu_rank *rank, struct gpu_nccl *nccl, const void *send, void *recv,
                         size_t bytes);
 
-/* Which version it is and how it reached its peers, as a note. Where it went through host memory or
- * a network, the program ends: that is another thing than what is compared here. */
+/* To be called before a line is printed: where NCCL went through host memory or a network, or does not
+ * say how it went, the program ends, since that is another thing than what is compared here. */
+void gpu_nccl_check(struct gpu_rank *rank);
+
+/* At the end: which version it is and how it reached its peers, as a note. */
 void gpu_nccl_tell(struct gpu_rank *rank);
 
 #endif

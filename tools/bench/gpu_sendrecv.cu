@@ -176,6 +176,8 @@ static void run_size(struct gpu_rank *rank, struct sendrecv *it) {
     verify(rank, it, 1);
     struct gpu_result result = gpu_measure(rank, body, it, gpu_inner(it->bytes));
     verify(rank, it, 2);
+    if (it->nccl != NULL)
+        gpu_nccl_check(rank);
     gpu_print(rank, &line, result);
     if (engines)
         gpu_engines_close(rank, &it->engines);
