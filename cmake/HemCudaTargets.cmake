@@ -122,8 +122,7 @@ function(hem_add_cuda_example_tests name)
     set(timeout 120)
     math(EXPR launcher_timeout "${timeout} - 5")
     foreach(count IN ITEMS 2 4 8)
-        # The streams of its graph are not Hem's, and 8 ranks of one process have too few queues for
-        # them: docs/gpu.md.
+        # The streams that its graph runs on are not Hem's; as 8 threads it hangs: docs/gpu.md.
         if(NOT (name STREQUAL stencil AND count EQUAL 8))
             hem_add_gpu_test(gpu/examples/${name}/threads-${count} ${timeout} "threads;example"
                 example_cuda_${name} ${count})
