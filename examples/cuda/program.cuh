@@ -138,6 +138,17 @@ static int run_rank(hem_world *world, void *arg) {
     return 0;
 }
 
+/* Before there is a world, since a rank that leaves one is a death to the others. Tests take 77 for
+ * "skipped". */
+static void want_gpu(void) {
+    int gpus = 0;
+    cudaError_t error = cudaGetDeviceCount(&gpus);
+    if (error == cudaSuccess && gpus > 0)
+        return;
+    fprintf(stderr, "%s: skipped: no GPU here: %s\n", program_name, cudaGetErrorString(error));
+    exit(77);
+}
+
 static int run_program(const char *name, int argc, char **argv, program_fn fn) {
     struct program nobody = {};
     nobody.rank = -1;
@@ -145,6 +156,7 @@ static int run_program(const char *name, int argc, char **argv, program_fn fn) {
     /* Every stream of a process needs a way to the GPU of its own. Under MPS, processes have fewer. */
     if (getenv("HEM_RANK") == NULL)
         setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    want_gpu();
     if (argc > 1) {
         check(&nobody, hem_world_threads(atoi(argv[1]), run_rank, &fn, NULL));
         return 0;

@@ -114,8 +114,7 @@ typedef struct hem_pipe_how {
     /** Warps of each role in a block: 1 to 16. Default: by the length. In a pipe with a window, a call
      *  with both halves takes 8 at most. */
     uint32_t warps;
-    size_t
-        chunk_bytes; /**< what is published at once, at most slot_bytes. Default: by the length */
+    size_t chunk_bytes; /**< what is published at once, at most slot_bytes. Default: slot_bytes */
     int64_t timeout_ns; /**< of the waits in the kernel. Default: none */
     /** Warps that work on one lane together, a divisor of `warps`. Default 1. */
     uint32_t team;

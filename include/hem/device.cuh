@@ -20,15 +20,10 @@
 #include <hem/device/barrier.h>
 #include <hem/device/copy.h>
 #include <hem/device/group.h>
+#include <hem/device/pipe.h>
 #include <hem/device/stamped.h>
 #include <hem/device/types.h>
 #include <hem/device/window.h>
 #include <hem/device/word.h>
-
-#if defined(__has_include)
-#if __has_include(<hem/device/pipe.h>)
-#include <hem/device/pipe.h>
-#endif
-#endif
 
 #endif

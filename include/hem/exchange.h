@@ -193,14 +193,16 @@ HEM_API hem_op *hem_exchange_op(hem_exchange *exchange);
  * Does not block. Halos are written when the stream of hem_exchange_finish_on gets there, or in
  * hem_exchange_finish, so that work before that may still read the old ones; but those in device
  * memory that values go straight into (hem_exchange_way) may be written as soon as the stream gets to
- * the start. A run that was started
- * on a stream before and has not finished is finished first, if its stream is ordered before this
- * one; otherwise that is HEM_ERR_ARG. What fails later is the stream's status. Local.
+ * the start. A run that was started on a stream before and has not finished is finished first, if its
+ * stream is ordered before this one; otherwise that is HEM_ERR_ARG. What fails later is the stream's
+ * status. Local.
  *
- * On a stream of hem_stream_cuda, for exchanges with fields in device memory, this launches a kernel
- * and does nothing else: it may be captured into a graph, each replay of which is a run, also mixed
- * with others. The caller orders the streams of different runs. A `how` that was never used before
- * is HEM_ERR_ARG in a capture: do one such run first. hem_exchange_status tells what fails later.
+ * On a stream of hem_stream_cuda, for exchanges with fields in device memory, this launches a kernel;
+ * with HEM_EXCHANGE_ENGINES it puts copies and memory operations on the stream instead. It may be
+ * captured into a graph, each replay of which is a run, also mixed with others. The caller orders the
+ * streams of different runs. The first run with a `how` makes its tables, too, and may allocate device
+ * memory for them (everything, forward, has its own from the start). In a capture that is HEM_ERR_ARG:
+ * do one such run first. hem_exchange_status tells what fails later.
  *
  * @return as hem_exchange_start, and as hem_stream_call; HEM_ERR_UNSUPPORTED if the stream is a
  *         device's and the exchange is not.

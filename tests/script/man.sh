@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # hem-test: timeout=30 labels=source
-# Every public call has a manual page that names it and shows it, every page names only calls that
-# there are, and the formatter finds nothing wrong with any of them.
+# Every public call, of the host and of kernels, has a manual page that names it and shows it, every
+# page names only calls that there are, and the formatter finds nothing wrong with any of them.
 set -euo pipefail
 pages=${HEM_SOURCE:?}/docs/man
 
@@ -9,8 +9,14 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 cat "$HEM_SOURCE"/include/hem/*.h | tr '\n' ' ' | grep -oE '[^#a-z ] *HEM_API [^;(]*\(' |
-    grep -oE 'hem_[a-z0-9_]+ *\($' | tr -d ' (' | sort >"$dir/declared"
-[ -s "$dir/declared" ] || { echo "no calls found in the headers"; exit 1; }
+    grep -oE 'hem_[a-z0-9_]+ *\($' | tr -d ' (' >"$dir/host"
+# Some of these are there twice, for GPUs and for host threads.
+cat "$HEM_SOURCE"/include/hem/device/*.h | tr '\n' ' ' | grep -oE '\bHEM_DEV(_SLOW)? [^;({]*\(' |
+    grep -oE '\bhem_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u >"$dir/kernels"
+for list in host kernels; do
+    [ -s "$dir/$list" ] || { echo "no calls of the $list found in the headers"; exit 1; }
+done
+sort "$dir/host" "$dir/kernels" >"$dir/declared"
 
 # The names before the dash, and the calls of the synopsis.
 for page in "$pages"/*.3; do
@@ -40,4 +46,4 @@ if [ -s "$dir/complaints" ]; then
     cat "$dir/complaints"
     exit 1
 fi
-echo "$(wc -l <"$dir/declared") calls"
+echo "$(wc -l <"$dir/host") calls of the host, $(wc -l <"$dir/kernels") of kernels"

@@ -81,14 +81,20 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier(hem_dev_window w, hem_group g,
 }
 
 /**
- * The two halves, with work of one's own in between. Each arrival is followed by one wait that
- * succeeds, by the same group, in the same launch or a later one.
+ * The first half of hem_dev_barrier: enter, and wait for nobody. Work of one's own follows, then
+ * hem_dev_barrier_wait. Each arrival is followed by one wait that succeeds, by the same group, in the
+ * same launch or a later one.
+ * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED; through a proxy as a wait for all ranks.
  */
 HEM_DEV hem_status hem_dev_barrier_arrive(hem_dev_window w, hem_group g, uint32_t id) {
     uint64_t epoch;
     return hemd_barrier_exists(w, id) ? hemd_barrier_enter(w, g, id, &epoch) : HEM_ERR_RANGE;
 }
 
+/**
+ * The second half: wait until all ranks have entered as often. After an error it may be called again,
+ * for the same arrival. @return as hem_dev_barrier.
+ */
 HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_wait(hem_dev_window w, hem_group g, uint32_t id,
                                                        int64_t timeout_ns) {
     if (!hemd_barrier_exists(w, id))

@@ -30,6 +30,7 @@ typedef struct hem_group {
     uint32_t barrier; /**< the named barrier of several warps, 1 to 15 */
 } hem_group;
 
+/** The calling thread alone. */
 HEM_DEV hem_group hem_thread(void) {
     hem_group group = {HEM_SCOPE_THREAD, 0, 1, 0};
     return group;
@@ -56,19 +57,22 @@ HEM_DEV hem_group hem_warps(uint32_t first, uint32_t count, uint32_t barrier) {
     return group;
 }
 
-/** Which block of how many this is, and which warp of how many in it. */
+/** Which block of the grid this is, from 0 on. */
 HEM_DEV uint32_t hem_block_index(void) {
     return blockIdx.x;
 }
 
+/** The blocks of the grid. */
 HEM_DEV uint32_t hem_block_count(void) {
     return gridDim.x;
 }
 
+/** Which warp of the block this is, from 0 on. */
 HEM_DEV uint32_t hem_warp_index(void) {
     return threadIdx.x / 32u;
 }
 
+/** The warps of the block. */
 HEM_DEV uint32_t hem_warp_count(void) {
     return blockDim.x / 32u;
 }

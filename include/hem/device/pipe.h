@@ -127,9 +127,9 @@ HEM_DEV hem_status hem_dev_recv(hem_dev_pipe pipe, hem_group group, int peer, vo
 }
 
 /**
- * Send and receive the same message with several groups at once, from any blocks that run at the same
- * time: this one is number `part` of `parts`, and all of them call this. The sides may have different
- * numbers of parts.
+ * hem_dev_send by several groups at once, of any blocks that run at the same time: this one is number
+ * `part` of `parts`, and all of them call this for the same message. The receiver may have another
+ * number of parts. @return as hem_dev_send.
  */
 HEM_DEV hem_status hem_dev_send_part(hem_dev_pipe pipe, hem_group group, uint32_t part,
                                      uint32_t parts, int peer, const void *data, uint64_t n,
@@ -138,6 +138,7 @@ HEM_DEV hem_status hem_dev_send_part(hem_dev_pipe pipe, hem_group group, uint32_
     return hemd_dev_send(&pipe, group, peer, data, n, &share);
 }
 
+/** hem_dev_recv by several groups at once, as hem_dev_send_part. */
 HEM_DEV hem_status hem_dev_recv_part(hem_dev_pipe pipe, hem_group group, uint32_t part,
                                      uint32_t parts, int peer, void *data, uint64_t n,
                                      int64_t timeout_ns) {

@@ -1,4 +1,4 @@
-/* Runs on streams of the device: they are launches, and nothing else. */
+/* Runs on streams of the device: launches, after a plan that is made when it is first wanted. */
 #include "halo/exchange/device.h"
 
 /* What a run needs. Making it is not for streams that are being captured. */
