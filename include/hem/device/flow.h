@@ -58,18 +58,17 @@ HEM_DEV_SLOW void hemd_pipe_fail(const hem_dev_pipe *pipe, const hemd_way *way, 
     }
 }
 
-/** Why a wait for the peer of a way should end, if it should. */
-HEM_DEV_SLOW hem_status hemd_pipe_look(const hem_dev_pipe *pipe, const hemd_way *way,
+/** Why a wait for the peer of a way should end, if it should. `asks`: look at the host, too. */
+HEM_DEV_SLOW hem_status hemd_pipe_look(const hem_dev_pipe *pipe, const hemd_way *way, bool asks,
                                        uint64_t since, int64_t timeout_ns) {
     uint64_t code = hemd_load64_relaxed(way->error);
     if (code == 0)
         code = hemd_load64_relaxed((const uint64_t *)(const void *)way->in);
     if (code != 0)
         return (hem_status)(-(int32_t)code);
-    hem_status status = hemd_trouble_of(pipe->window, way->peer);
-    if (status != HEM_OK || timeout_ns < 0)
-        return status;
-    return hemd_now_ns() - since >= (uint64_t)timeout_ns ? HEM_ERR_TIMEOUT : HEM_OK;
+    bool late = timeout_ns >= 0 && hemd_now_ns() - since >= (uint64_t)timeout_ns;
+    hem_status status = late || asks ? hemd_trouble_of(pipe->window, way->peer) : HEM_OK;
+    return status == HEM_OK && late ? HEM_ERR_TIMEOUT : status;
 }
 
 HEM_DEV const hemd_unit *hemd_way_heads(const hemd_way *way) {
@@ -129,7 +128,8 @@ HEM_DEV hem_status hemd_flow_patience(const hemd_flow *flow, bool receives, uint
     }
     if (*polls == HEMD_POLLS)
         *since = hemd_now_ns();
-    hem_status status = hemd_pipe_look(flow->pipe, flow->way, *since, flow->timeout_ns);
+    hem_status status =
+        hemd_pipe_look(flow->pipe, flow->way, hemd_asks_host(*polls), *since, flow->timeout_ns);
     if (status == HEM_OK && receives && flow->lane == 0 &&
         hemd_pipe_differs(flow->pipe, flow->way, flow->deal->bytes))
         status = HEM_ERR_MISMATCH;
