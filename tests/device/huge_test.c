@@ -3,7 +3,7 @@
  * both ways at once, an all-reduce and an all-gather of 1 GiB on a GPU, at even and odd addresses; a few
  * MiB on the stand-in, which copies no faster than a core does. Every byte is checked by the device.
  *
- * hem-test: ranks=2 modes=processes,threads timeout=180
+ * hem-test: ranks=2 modes=processes,threads timeout=180 delayed=2
  */
 #include "pipe_kit.h"
 #include "window_kit.h"
