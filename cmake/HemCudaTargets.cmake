@@ -1,25 +1,39 @@
 # What nvcc compiles: the module, the tests, the examples and the benchmarks on GPUs.
 
-# libhem_cuda.so, beside libhem.so. Only one name leaves it: the runtime inside is its own.
-function(hem_add_cuda_module)
+# A device module: hem_add_cuda_module(target "architectures" folder). Only one name leaves it: the
+# runtime inside is its own.
+function(hem_add_cuda_module target architectures output)
     set(folder ${PROJECT_SOURCE_DIR}/src/device/cuda)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.cu)
-    add_library(hem_cuda MODULE ${sources} ${PROJECT_SOURCE_DIR}/src/base/platform.c)
-    target_include_directories(hem_cuda PRIVATE
+    add_library(${target} MODULE ${sources} ${PROJECT_SOURCE_DIR}/src/base/platform.c)
+    target_include_directories(${target} PRIVATE
         ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-    target_link_libraries(hem_cuda PRIVATE hem_product_flags hem_cuda_flags Threads::Threads)
-    set_target_properties(hem_cuda PROPERTIES
-        CUDA_ARCHITECTURES "${HEM_CUDA_MODULE_ARCHITECTURES}"
+    target_link_libraries(${target} PRIVATE hem_product_flags hem_cuda_flags Threads::Threads)
+    set_target_properties(${target} PROPERTIES
+        CUDA_ARCHITECTURES "${architectures}"
         C_VISIBILITY_PRESET hidden
         CUDA_VISIBILITY_PRESET hidden
         POSITION_INDEPENDENT_CODE ON
-        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+        LIBRARY_OUTPUT_DIRECTORY ${output}
         LINK_DEPENDS ${folder}/cuda.map)
     # What it has started of the driver does not end before the process.
-    target_link_options(hem_cuda PRIVATE
+    target_link_options(${target} PRIVATE
         -Wl,--version-script=${folder}/cuda.map -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,-z,defs
         -Wl,--as-needed -static-libgcc -static-libstdc++)
+endfunction()
+
+# libhem_cuda.so, beside libhem.so.
+function(hem_add_cuda_product)
+    hem_add_cuda_module(hem_cuda "${HEM_CUDA_MODULE_ARCHITECTURES}" ${PROJECT_BINARY_DIR})
     install(TARGETS hem_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endfunction()
+
+# The same with warps that stop at random beside barriers, for the tests gpu/delayed_*.
+function(hem_add_cuda_delayed)
+    hem_add_cuda_module(hem_cuda_delayed "${CMAKE_CUDA_ARCHITECTURES}" ${PROJECT_BINARY_DIR}/tests)
+    target_compile_definitions(hem_cuda_delayed PRIVATE HEM_DEV_TEST_DELAY=1)
+    # Lint reads each source once.
+    set_target_properties(hem_cuda_delayed PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
 endfunction()
 
 # Registers and spills of each kernel of the library, in build/cuda-registers.txt.
@@ -52,11 +66,15 @@ function(hem_add_cuda_program target folder sources)
     add_dependencies(${target} hem_cuda)
 endfunction()
 
-# One CTest test on a GPU: hem_add_gpu_test(NAME timeout "labels" COMMAND ...).
+# One CTest test on a GPU: hem_add_gpu_test(NAME timeout "labels" COMMAND ...), with the module that
+# `gpu_module` names, or the library's own.
 function(hem_add_gpu_test name timeout labels)
+    if(NOT gpu_module)
+        set(gpu_module hem_cuda)
+    endif()
     hem_add_test(${name} ${timeout} "gpu;${labels}" ${ARGN})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
-        HEM_DEVICE_MODULE=$<TARGET_FILE:hem_cuda>)
+        HEM_DEVICE_MODULE=$<TARGET_FILE:${gpu_module}>)
     set_property(TEST ${name} PROPERTY RESOURCE_LOCK gpu)
 endfunction()
 
@@ -88,6 +106,23 @@ function(hem_add_gpu_tests name source ranks modes timeout labels)
     if("alone" IN_LIST modes)
         hem_add_gpu_test(gpu/${name}/alone ${timeout} "${labels}" gpu_${name})
     endif()
+endfunction()
+
+# The test of a twin once more, with so many ranks as threads: the program and the module are built with
+# delays beside every barrier.
+function(hem_add_gpu_delayed_tests name ranks timeout labels)
+    if(NOT ranks)
+        return()
+    endif()
+    set(twin ${CMAKE_CURRENT_BINARY_DIR}/gpu/${name}_test.cu)
+    hem_add_cuda_program(gpu_delayed_${name} gpu ${twin} hem_gpu_harness)
+    target_compile_definitions(gpu_delayed_${name} PRIVATE HEM_DEV_TEST_DELAY=1)
+    add_dependencies(gpu_delayed_${name} hem_cuda_delayed)
+    set(gpu_module hem_cuda_delayed)
+    foreach(count IN LISTS ranks)
+        hem_add_gpu_test(gpu/delayed_${name}/threads-${count} ${timeout}
+            "threads;delayed;${labels}" gpu_delayed_${name} --threads ${count})
+    endforeach()
 endfunction()
 
 # tests/gpu/*_test.cu: what has no twin on the host.
@@ -174,12 +209,13 @@ endfunction()
 
 # At the end of the top folder, where everything else is known.
 function(hem_add_cuda)
-    hem_add_cuda_module()
+    hem_add_cuda_product()
     hem_add_cuda_registers()
     hem_add_cuda_examples()
     hem_add_cuda_bench()
     hem_add_nvshmem_bench()
     if(HEM_TESTS)
+        hem_add_cuda_delayed()
         hem_add_gpu_own_tests()
     endif()
 endfunction()

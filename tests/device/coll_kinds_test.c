@@ -3,7 +3,7 @@
  * one, few and thousands of elements, in place and not, at odd addresses, on a stream, started by the
  * host, and blocking, with whatever number of blocks each rank allows.
  *
- * hem-test: ranks=1,2,3,4,5,8 modes=processes,threads timeout=240
+ * hem-test: ranks=1,2,3,4,5,8 modes=processes,threads timeout=240 delayed=3
  */
 #include "coll_kit.h"
 

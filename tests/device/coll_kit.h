@@ -32,6 +32,7 @@ typedef struct coll_kit {
     coll_kit_buffer recv;
     size_t send_at; /**< bytes; in place, in the buffer `recv` */
     size_t recv_at;
+    size_t recv_shift; /**< bytes by which `recv` begins later than `send` does */
     bool in_place;
     bool names_send;
     unsigned char *arena; /**< where device buffers are to be, or NULL */
@@ -279,7 +280,7 @@ static inline void coll_kit_set(coll_kit *kit, hem_coll_kind kind, hem_dtype dty
     if (!kit->in_place) {
         if (kit->names_send)
             coll_kit_make(kit, &kit->send, s.send * element, shift, dtype, own);
-        coll_kit_make(kit, &kit->recv, s.recv * element, shift, dtype, own);
+        coll_kit_make(kit, &kit->recv, s.recv * element, shift + kit->recv_shift, dtype, own);
         return;
     }
     /* One buffer, the larger one; the other is inside of it. */

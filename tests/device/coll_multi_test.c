@@ -4,7 +4,7 @@
  * other, eager and of a graph, without anybody waiting in between. Where ranks share a GPU, or it
  * has no multicast, the same is done in the ordinary ways.
  *
- * hem-test: ranks=2,3,4 modes=processes,threads timeout=180
+ * hem-test: ranks=2,3,4 modes=processes,threads timeout=180 delayed=3
  */
 #include "multi_kit.h"
 

@@ -17,7 +17,7 @@
  *     device_launch(fill, stream, 1, 4, &mine);   // 1 block of 4 warps
  *
  * What fails ends the test with the harness's CHECKs. HEM_DEVICE_DELAY_US=n stops random warps of the
- * stand-in for up to n microseconds now and then.
+ * stand-in for up to n microseconds now and then; on a GPU that is built in (HEM_DEV_TEST_DELAY).
  */
 #ifndef HEM_TESTS_DEVICE_DEVICE_H
 #define HEM_TESTS_DEVICE_DEVICE_H

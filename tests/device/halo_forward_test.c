@@ -3,7 +3,7 @@
  * meshes and cubed spheres, any type, layout and alignment, all or some fields and sides, several
  * domains and fields, some of them in host memory; started by the host and on streams of the device.
  *
- * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=180
+ * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=180 delayed=3
  */
 #include "halo_twin.h"
 

@@ -3,7 +3,7 @@
  * and of some warps hold back and let go, what threads tell each other reaches all of a group, and
  * words are changed whole.
  *
- * hem-test: ranks=1,2 timeout=90
+ * hem-test: ranks=1,2 timeout=90 delayed=2
  */
 #include "device.h"
 

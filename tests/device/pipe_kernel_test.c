@@ -3,7 +3,7 @@
  * both directions by one group in turns, also round a ring with the smallest staging; several groups
  * as parts of one message, other numbers of them on the two sides; mixed with hem_pipe_sendrecv.
  *
- * hem-test: ranks=1,2,3 timeout=120
+ * hem-test: ranks=1,2,3 timeout=120 delayed=2
  */
 #include "pipe_kit.h"
 

@@ -4,7 +4,7 @@
  * same captured in graphs that are replayed, with calls in between. Nothing is overwritten unread, and
  * messages arrive in the order of their calls.
  *
- * hem-test: ranks=2,3 timeout=180
+ * hem-test: ranks=2,3 timeout=180 delayed=2,3
  */
 #include "pipe_kit.h"
 

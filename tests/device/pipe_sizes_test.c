@@ -2,7 +2,7 @@
  * Messages of every length around the borders of both forms, at every alignment of either buffer, one
  * way and both ways, with sides that differ in blocks, warps, teams and chunks.
  *
- * hem-test: ranks=2 timeout=120
+ * hem-test: ranks=2 timeout=120 delayed=2
  */
 #include "pipe_kit.h"
 

@@ -4,7 +4,7 @@
  * groups as parts of one message; data that the group itself has just written, and takes back at once;
  * mixed with hem_pipe_sendrecv. Buffers inside of the window and not.
  *
- * hem-test: ranks=1,2,3 timeout=120
+ * hem-test: ranks=1,2,3 timeout=120 delayed=2
  */
 #include "pipe_straight_kit.h"
 

@@ -4,7 +4,7 @@
  * pause; the same in graphs that are replayed, with calls in between. Then one rank sends ahead, short
  * messages and long ones, while the other comes later: it meets each with the right length.
  *
- * hem-test: ranks=1,2,3 timeout=180
+ * hem-test: ranks=1,2,3 timeout=180 delayed=3
  */
 #include "pipe_straight_kit.h"
 

@@ -77,18 +77,38 @@ HEM_DEV uint32_t hem_warp_count(void) {
     return blockDim.x / 32u;
 }
 
+#if defined(HEM_DEV_TEST_DELAY)
+/** Tests only: now and then a warp, or some of its threads, stands still for up to 16384 cycles. */
+HEM_DEV_SLOW void hemd_test_delay(void) {
+    uint32_t begun, now, dice, lane = threadIdx.x % 32u;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(begun) : : "memory");
+    dice = (begun ^ blockIdx.x << 20 ^ threadIdx.x / 32u << 12) * 0x9e3779b1u;
+    dice = (dice ^ dice >> 15) * 0x85ebca77u;
+    dice ^= dice >> 13;
+    if (dice % 64u > 1 || (dice % 64u == 1 && (dice >> lane & 1u) == 0))
+        return;
+    do
+        asm volatile("mov.u32 %0, %%clock;" : "=r"(now) : : "memory");
+    while (now - begun < dice >> 18);
+}
+#else
+HEM_DEV void hemd_test_delay(void) {
+}
+#endif
+
 /** Wait for all threads of the group; what each did before is seen by all after. */
 HEM_DEV void hem_group_sync(hem_group group) {
+    hemd_test_delay();
     if (group.scope == HEM_SCOPE_BLOCK)
         __syncthreads();
     else if (group.scope == HEM_SCOPE_WARPS)
         asm volatile("barrier.sync %0, %1;" : : "r"(group.barrier), "r"(group.size) : "memory");
     else if (group.scope == HEM_SCOPE_WARP)
         __syncwarp();
+    hemd_test_delay();
 }
 
-/** hem_group_sync that also says whether any thread passed true. */
-HEM_DEV bool hem_group_any(hem_group group, bool mine) {
+HEM_DEV bool hemd_group_any(hem_group group, bool mine) {
     if (group.scope == HEM_SCOPE_BLOCK)
         return __syncthreads_or(mine) != 0;
     if (group.scope == HEM_SCOPE_WARPS) {
@@ -107,6 +127,14 @@ HEM_DEV bool hem_group_any(hem_group group, bool mine) {
         return __any_sync(0xffffffffu, mine) != 0;
     }
     return mine;
+}
+
+/** hem_group_sync that also says whether any thread passed true. */
+HEM_DEV bool hem_group_any(hem_group group, bool mine) {
+    hemd_test_delay();
+    bool any = hemd_group_any(group, mine);
+    hemd_test_delay();
+    return any;
 }
 
 #else
