@@ -62,6 +62,7 @@ int rank_main(hem_world *world) {
     for (int i = 0; i < 3; i++)
         check_halos(&r, on_stream, memory);
     CHECK_OK(hem_exchange_run(by_host, NULL, LIMIT));
+    CHECK_OK(hem_sync(world, LIMIT)); /* nobody is in that run any more */
     if (r.me == victim)
         return die();
     CHECK_OK(hem_exchange_start_on(on_stream, NULL, r.handle));
