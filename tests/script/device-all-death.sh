@@ -8,7 +8,9 @@
 
 for ranks in 2 3 4; do
     for victim in 0 $((ranks - 1)); do
-        device_death $ranks $victim all_death
+        for name in all_death all_direct_death all_engine_death; do
+            device_death $ranks $victim $name
+        done
     done
 done
 
