@@ -77,7 +77,7 @@ static void give_up(all_kit *kit) {
         CHECK_OK(hem_op_free(kit->ops[i]));
     (void)hem_exchange_destroy(kit->exchange);
     CHECK_OK(hem_pattern_destroy(kit->pattern));
-    hem_status status = hem_pipe_destroy(kit->pipe);
+    hem_status status = all_destroy_pipe(kit);
     CHECK(status == HEM_ERR_REVOKED || status == HEM_ERR_PEER);
     status = hem_window_destroy(kit->window);
     CHECK(status == HEM_ERR_REVOKED || status == HEM_ERR_PEER);

@@ -24,6 +24,11 @@ enum {
     ALL_PARTS
 };
 
+/** Whether messages of the pipe go straight: both buffers are in a window of it. */
+#ifndef ALL_STRAIGHT
+#define ALL_STRAIGHT 0
+#endif
+
 #define ALL_WORDS 700 /**< that a step of the window puts */
 #define ALL_SHORT 60  /**< words of short messages and collectives */
 #define ALL_LONG  17000
@@ -49,6 +54,7 @@ typedef struct all_kit {
     uint64_t *in[ALL_PARTS];
     hem_window *window;
     hem_pipe *pipe;
+    hem_window *room; /**< of the pipe's buffers, or NULL */
     hem_pattern *pattern;
     hem_exchange *exchange;
     hem_op *ops[2]; /**< a long one and a short one */
@@ -182,12 +188,32 @@ static inline void all_make_memory(all_kit *kit) {
     }
 }
 
+static inline void all_make_pipe(all_kit *kit) {
+    hem_pipe_options p = pipe_kit_options(1, 2048, 2, 1024);
+    hem_window_options o;
+    memset(&o, 0, sizeof o);
+    o.struct_size = sizeof o;
+    o.kind = HEM_MEMORY_DEVICE;
+    o.memory = kit->out[ALL_PIPE];
+    o.bytes = (size_t)(kit->out[ALL_PIPE + 1] - kit->out[ALL_PIPE]) * 8;
+    if (ALL_STRAIGHT)
+        CHECK_OK(hem_window_create(kit->world, &o, &kit->room));
+    p.window = kit->room;
+    CHECK_OK(hem_pipe_create(kit->world, &p, &kit->pipe));
+}
+
+/** The first failure, if any. */
+static inline hem_status all_destroy_pipe(all_kit *kit) {
+    hem_status status = hem_pipe_destroy(kit->pipe);
+    hem_status of_room = hem_window_destroy(kit->room);
+    return status == HEM_OK ? of_room : status;
+}
+
 /** `streams`: one of its own for every part, or the first for all. */
 static inline all_kit all_open(hem_world *world, bool streams) {
     all_kit kit;
     ring r = ring_make(world);
     hem_window_options o = window_kit_options(2 * ALL_WORDS * 8);
-    hem_pipe_options p = pipe_kit_options(1, 2048, 2, 1024);
     memset(&kit, 0, sizeof kit);
     kit.world = world;
     kit.rank = r.me;
@@ -203,7 +229,7 @@ static inline all_kit all_open(hem_world *world, bool streams) {
     }
     all_make_memory(&kit);
     kit.window = window_kit_create(world, &o);
-    CHECK_OK(hem_pipe_create(world, &p, &kit.pipe));
+    all_make_pipe(&kit);
     kit.exchange = ring_bind(&r, kit.out[ALL_HALO], 1, 0);
     kit.ops[0] = all_plan(&kit, ALL_LONG);
     kit.ops[1] = all_plan(&kit, ALL_SHORT);
@@ -227,7 +253,7 @@ static inline void all_close_parts(all_kit *kit, hem_status want) {
     hem_status status = hem_exchange_destroy(kit->exchange);
     CHECK(want != HEM_OK || status == HEM_OK);
     CHECK_OK(hem_pattern_destroy(kit->pattern));
-    CHECK_STATUS(hem_pipe_destroy(kit->pipe), want);
+    CHECK_STATUS(all_destroy_pipe(kit), want);
     CHECK_STATUS(hem_window_destroy(kit->window), want);
     device_free(kit->state);
 }

@@ -119,7 +119,7 @@ static void close_revoked(all_kit *kit) {
     CHECK_OK(hem_op_free(kit->ops[0]));
     CHECK_OK(hem_op_free(kit->ops[1]));
     CHECK_OK(hem_pattern_destroy(kit->pattern));
-    CHECK_OK(hem_pipe_destroy(kit->pipe));
+    CHECK_OK(all_destroy_pipe(kit));
     CHECK_OK(hem_window_destroy(kit->window));
     device_free(kit->state);
 }

@@ -23,6 +23,7 @@ static hem_op *plan_sum(hem_world *world, uint64_t *memory, size_t count) {
 }
 
 static int die(coll_kit *kits, uint64_t *memory) {
+    CHECK_OK(hem_sync(kits[0].world, LIMIT));
     harness_sleep_ms(50);
     const char *manner = getenv("HEM_TEST_DIE");
     if (manner != NULL && strcmp(manner, "kill") == 0)
@@ -39,6 +40,7 @@ static void survive(coll_kit *kits, hem_op **ops) {
     for (int i = 0; i < 2; i++)
         CHECK_OK(hem_op_start_on(ops[i], kits[i].stream));
     CHECK_OK(hem_op_start(ops[2]));
+    CHECK_OK(hem_sync(kits[0].world, LIMIT)); /* the victim dies only now */
     CHECK_STATUS(hem_op_wait(ops[2], LIMIT), HEM_ERR_PEER);
     for (int i = 0; i < 2; i++) {
         device_stream_sync(kits[i].native);

@@ -25,19 +25,22 @@ static bool is_neighbour(const ring *r, int peer) {
     return (r->me + 1) % r->size == peer || (peer + 1) % r->size == r->me;
 }
 
-/* The halos of a ring in which everybody has its own number everywhere. */
+/* The halos of a ring in which everybody has its own number everywhere; the first and the last point, if
+ * runs go back and replace. */
 static void check_halos(const ring *r, hem_exchange *x, uint64_t *memory) {
+    const hem_exchange_how how = twin_run();
+    const bool back = how.combine != 0;
     uint64_t cells[RING_CELLS + 2];
     for (size_t i = 0; i < RING_CELLS + 2; i++)
         cells[i] = (uint64_t)r->me;
     device_copy(memory, cells, sizeof cells);
-    CHECK_OK(hem_exchange_start_on(x, NULL, r->handle));
+    CHECK_OK(hem_exchange_start_on(x, &how, r->handle));
     CHECK_OK(hem_exchange_finish_on(x, r->handle));
     device_stream_sync(r->stream);
     CHECK_OK(hem_exchange_status(x));
     device_copy(cells, memory, sizeof cells);
-    CHECK_EQ(cells[0], (uint64_t)((r->me + r->size - 1) % r->size));
-    CHECK_EQ(cells[RING_CELLS + 1], (uint64_t)((r->me + 1) % r->size));
+    CHECK_EQ(cells[back ? 1 : 0], (uint64_t)((r->me + r->size - 1) % r->size));
+    CHECK_EQ(cells[back ? RING_CELLS : RING_CELLS + 1], (uint64_t)((r->me + 1) % r->size));
 }
 
 static void check_shrunk(hem_world *world, uint64_t *memory) {
@@ -54,6 +57,7 @@ static void check_shrunk(hem_world *world, uint64_t *memory) {
 
 int rank_main(hem_world *world) {
     const char *chosen = getenv("HEM_TEST_VICTIM");
+    const hem_exchange_how how = twin_run();
     ring r = ring_make(world);
     int victim = chosen != NULL ? atoi(chosen) : r.size - 1;
     uint64_t *memory = (uint64_t *)device_alloc(2 * (RING_CELLS + 2) * sizeof *memory);
@@ -61,18 +65,19 @@ int rank_main(hem_world *world) {
     hem_exchange *by_host = ring_bind(&r, memory + RING_CELLS + 2, 1, 0);
     for (int i = 0; i < 3; i++)
         check_halos(&r, on_stream, memory);
-    CHECK_OK(hem_exchange_run(by_host, NULL, LIMIT));
+    CHECK_OK(hem_exchange_run(by_host, &how, LIMIT));
+    CHECK_OK(hem_sync(world, LIMIT)); /* nobody is in that run any more */
     if (r.me == victim)
         return die();
-    CHECK_OK(hem_exchange_start_on(on_stream, NULL, r.handle));
+    CHECK_OK(hem_exchange_start_on(on_stream, &how, r.handle));
     CHECK_OK(hem_exchange_finish_on(on_stream, r.handle));
     /* Those far away hear of it some runs later. */
     hem_status status = HEM_OK;
     while (status == HEM_OK)
-        status = hem_exchange_run(by_host, NULL, LIMIT);
+        status = hem_exchange_run(by_host, &how, LIMIT);
     CHECK(status == HEM_ERR_PEER || status == HEM_ERR_REVOKED);
     while (hem_exchange_finish(on_stream, LIMIT) == HEM_OK)
-        if (hem_exchange_start_on(on_stream, NULL, r.handle) == HEM_OK &&
+        if (hem_exchange_start_on(on_stream, &how, r.handle) == HEM_OK &&
             hem_exchange_finish_on(on_stream, r.handle) != HEM_OK)
             break; /* it is broken by now */
     device_stream_sync(r.stream);

@@ -7,7 +7,9 @@
  */
 #include "halo_twin.h"
 
+#ifndef DOMAINS
 #define DOMAINS 64
+#endif
 
 /* Two dimensions are enough for so many boxes; none is empty. */
 static twin_case make_case(hem_world *world, bool random, harness_rng *rng) {
@@ -28,6 +30,15 @@ static twin_case make_case(hem_world *world, bool random, harness_rng *rng) {
     return t;
 }
 
+/* Whatever another way was asked for goes it. */
+static void check_way(const twin *t) {
+    hem_exchange_facts facts;
+    memset(&facts, 0, sizeof facts);
+    facts.struct_size = sizeof facts;
+    CHECK_OK(hem_exchange_info(t->exchange, &facts));
+    CHECK_EQ(facts.direct_bytes, TWIN_WAY > HEM_EXCHANGE_BEST ? facts.recv_bytes : 0);
+}
+
 static void one_case(hem_world *world, uint64_t seed, bool random) {
     harness_rng rng = harness_rng_of(seed, random, 1);
     harness_rng own = harness_rng_of(seed, random, 100 + (uint64_t)hem_world_rank(world));
@@ -43,8 +54,10 @@ static void one_case(hem_world *world, uint64_t seed, bool random) {
     twin_add(&t, &c, &spec, &own);
     CHECK(t.host.count >= DOMAINS / 4);
     twin_bind(&t, TWIN_DEVICE, &own);
+    check_way(&t);
     for (uint64_t round = 0; round < 6; round++) {
-        hem_exchange_how how = twin_how(round % 3 == 2 ? HEM_COMBINE_SUM : (hem_combine)0, &rng);
+        bool back = round % 3 == 2 && TWIN_WAY != HEM_EXCHANGE_ENGINES; /* which only go forward */
+        hem_exchange_how how = twin_how(back ? HEM_COMBINE_SUM : (hem_combine)0, &rng);
         how.fields = 0;
         twin_fill(&t, round);
         CHECK_OK(hem_exchange_run(t.exchange, &how, LIMIT));

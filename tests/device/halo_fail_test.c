@@ -8,8 +8,13 @@
  */
 #include "halo_ring.h"
 
+#ifndef LATE_ROUNDS
+#define LATE_ROUNDS 2 /* with a time limit that has to pass */
+#endif
+
 typedef struct kit {
     ring r;
+    hem_exchange_how how;
     uint64_t *memory;
     hem_exchange *other; /* which nothing happens to */
 } kit;
@@ -20,14 +25,16 @@ static void meet(hem_world *world) {
 }
 
 static void check_other(kit *k) {
-    CHECK_OK(hem_exchange_run(k->other, NULL, LIMIT));
+    CHECK_OK(hem_exchange_run(k->other, &k->how, LIMIT));
 }
 
-/* All halos of `memory` are still what they were. */
+/* All halos of `memory`, and the points that runs back change, are still what they were. */
 static void check_untouched(const kit *k, uint64_t value) {
     uint64_t got[RING_CELLS + 2];
     device_copy(got, k->memory, sizeof got);
     CHECK_EQ(got[0], value);
+    CHECK_EQ(got[1], value);
+    CHECK_EQ(got[RING_CELLS], value);
     CHECK_EQ(got[RING_CELLS + 1], value);
 }
 
@@ -43,36 +50,36 @@ static void too_late(kit *k, bool by_stream) {
     hem_exchange *x = ring_bind(&k->r, k->memory, 1,
                                 HEM_SEC(2)); /* a good run takes less on a busy machine, too */
     bool late = k->r.me == k->r.size - 1;
-    CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
+    CHECK_OK(hem_exchange_run(x, &k->how, LIMIT));
     meet(k->r.world);
     set_all(k, 77);
     if (!late && by_stream) {
-        CHECK_OK(hem_exchange_start_on(x, NULL, k->r.handle));
+        CHECK_OK(hem_exchange_start_on(x, &k->how, k->r.handle));
         CHECK_OK(hem_exchange_finish_on(x, k->r.handle));
         device_stream_sync(k->r.stream);
         hem_status status = hem_exchange_status(x);
         CHECK(status == HEM_ERR_TIMEOUT || status == HEM_ERR_REVOKED);
-        CHECK_STATUS(hem_exchange_start_on(x, NULL, k->r.handle), HEM_ERR_REVOKED);
+        CHECK_STATUS(hem_exchange_start_on(x, &k->how, k->r.handle), HEM_ERR_REVOKED);
         CHECK_STATUS(hem_exchange_finish_on(x, k->r.handle), HEM_ERR_REVOKED);
     } else if (!late) {
-        hem_status status = hem_exchange_run(x, NULL, LIMIT);
+        hem_status status = hem_exchange_run(x, &k->how, LIMIT);
         CHECK(status == HEM_ERR_TIMEOUT || status == HEM_ERR_REVOKED);
         CHECK_EQ(hem_exchange_status(x), status);
     }
     meet(k->r.world);
     if (late && by_stream) {
         /* The neighbours have given up: so does the kernel, and at once. */
-        CHECK_OK(hem_exchange_start_on(x, NULL, k->r.handle));
+        CHECK_OK(hem_exchange_start_on(x, &k->how, k->r.handle));
         CHECK_OK(hem_exchange_finish_on(x, k->r.handle));
         device_stream_sync(k->r.stream);
     } else if (late) {
-        hem_status status = hem_exchange_run(x, NULL, LIMIT);
+        hem_status status = hem_exchange_run(x, &k->how, LIMIT);
         CHECK(status == HEM_OK || status == HEM_ERR_REVOKED);
     }
     /* Their messages of that run were posted before they failed; the late one's came to nobody. */
     if (!late && k->r.size == 2)
         check_untouched(k, 77);
-    CHECK_STATUS(hem_exchange_run(x, NULL, LIMIT), HEM_ERR_REVOKED);
+    CHECK_STATUS(hem_exchange_run(x, &k->how, LIMIT), HEM_ERR_REVOKED);
     check_other(k);
     CHECK_OK(hem_exchange_destroy(x));
 }
@@ -80,11 +87,9 @@ static void too_late(kit *k, bool by_stream) {
 /* The last rank runs something else. */
 static void mismatch(kit *k) {
     hem_exchange *x = ring_bind(&k->r, k->memory, 2, 0);
-    hem_exchange_how how;
-    memset(&how, 0, sizeof how);
-    how.struct_size = sizeof how;
+    hem_exchange_how how = k->how;
     how.fields = k->r.me == k->r.size - 1 ? 2 : 1;
-    CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
+    CHECK_OK(hem_exchange_run(x, &k->how, LIMIT));
     CHECK_OK(hem_exchange_start_on(x, &how, k->r.handle));
     CHECK_OK(hem_exchange_finish_on(x, k->r.handle));
     device_stream_sync(k->r.stream);
@@ -100,12 +105,12 @@ static void mismatch(kit *k) {
 static void destroyed(kit *k) {
     hem_exchange *x = ring_bind(&k->r, k->memory, 1, 0);
     bool leaves = k->r.me == k->r.size - 1;
-    CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
+    CHECK_OK(hem_exchange_run(x, &k->how, LIMIT));
     if (leaves) {
         harness_sleep_ms(20);
         CHECK_OK(hem_exchange_destroy(x));
     } else {
-        CHECK_OK(hem_exchange_start_on(x, NULL, k->r.handle));
+        CHECK_OK(hem_exchange_start_on(x, &k->how, k->r.handle));
         CHECK_OK(hem_exchange_finish_on(x, k->r.handle));
         CHECK_STATUS(hem_exchange_finish(x, LIMIT), HEM_ERR_REVOKED);
         CHECK_OK(hem_exchange_destroy(x));
@@ -130,7 +135,7 @@ static void given_up(kit *k) {
     options.setup_timeout_ns = HEM_SEC(1);
     CHECK_OK(hem_exchange_create(k->r.world, &options, &x));
     if (k->r.me == 0) {
-        CHECK_OK(hem_exchange_start_on(x, NULL, k->r.handle));
+        CHECK_OK(hem_exchange_start_on(x, &k->how, k->r.handle));
         CHECK_OK(hem_exchange_finish_on(x, k->r.handle));
         CHECK_STATUS(hem_exchange_finish(x, HEM_SEC(1) / 50), HEM_ERR_TIMEOUT);
         CHECK_EQ(hem_exchange_destroy(x), HEM_ERR_TIMEOUT);
@@ -145,12 +150,12 @@ static void given_up(kit *k) {
 /* At the end, since nothing works after it. */
 static void revoked(kit *k) {
     hem_exchange *x = ring_bind(&k->r, k->memory, 1, 0);
-    CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
+    CHECK_OK(hem_exchange_run(x, &k->how, LIMIT));
     if (k->r.me == k->r.size - 1) {
         harness_sleep_ms(20);
         CHECK_OK(hem_world_revoke(k->r.world));
     } else {
-        hem_status status = hem_exchange_start_on(x, NULL, k->r.handle);
+        hem_status status = hem_exchange_start_on(x, &k->how, k->r.handle);
         if (status == HEM_OK)
             status = hem_exchange_finish_on(x, k->r.handle);
         CHECK(status == HEM_OK || status == HEM_ERR_REVOKED);
@@ -165,11 +170,12 @@ int rank_main(hem_world *world) {
     memset(&k, 0, sizeof k);
     CHECK_OK(hem_device_open(world, NULL));
     k.r = ring_make(world);
+    k.how = twin_run();
     k.memory = (uint64_t *)device_alloc(RING_MOST * (RING_CELLS + 2) * sizeof *k.memory);
     k.other = ring_bind(&k.r, k.memory + 4 * (RING_CELLS + 2), 1, 0);
     for (int i = 0; i < harness_rounds(4); i++) {
         harness_step("too late", (uint64_t)i);
-        if (i < 2)
+        if (i < LATE_ROUNDS)
             too_late(&k, i % 2 == 0);
         harness_step("mismatch", (uint64_t)i);
         mismatch(&k);

@@ -1,6 +1,7 @@
 /*
  * Much: more than 2^20 indices per neighbour in a list, a face that takes many tiles of many blocks,
- * and a field of more than 2^31 elements, whose halos lie beyond what 32 bits count.
+ * and fields of more than 2^31 elements, whose halos lie beyond what 32 bits count: those of a box, and
+ * those that a list names.
  *
  * hem-test: ranks=2,3 modes=processes,threads timeout=120
  */
@@ -67,11 +68,137 @@ static void long_list(hem_world *world) {
     free(sent);
 }
 
-/* Three rows of 2^30 bytes, of which only the ends are ever touched. */
+static hem_exchange *bind(hem_world *world, const hem_pattern *pattern, hem_dtype dtype,
+                          void *memory) {
+    hem_binding binding;
+    memset(&binding, 0, sizeof binding);
+    binding.pattern = pattern;
+    binding.field.struct_size = sizeof binding.field;
+    binding.field.dtype = dtype;
+    binding.field.memory = memory;
+    return twin_create(world, &binding, 1, 0);
+}
+
+/* As many points in the face of a box, each in a row of its own: a halo, and two of the rank's own. */
+static hem_pattern *make_rows(hem_world *world) {
+    hem_grid_domain domain;
+    hem_grid_options options;
+    hem_pattern *pattern = NULL;
+    memset(&domain, 0, sizeof domain);
+    memset(&options, 0, sizeof options);
+    domain.id = hem_world_rank(world);
+    domain.box.start[1] = 2 * (int64_t)domain.id;
+    domain.box.count[0] = INDICES;
+    domain.box.count[1] = 2;
+    options.struct_size = sizeof options;
+    options.dims = 2;
+    options.extent[0] = INDICES;
+    options.extent[1] = 2 * (int64_t)hem_world_size(world);
+    options.periodic[1] = true;
+    options.halo_low[1] = 1;
+    options.domains = &domain;
+    options.domain_count = 1;
+    CHECK_OK(hem_pattern_grid(world, &options, &pattern));
+    return pattern;
+}
+
+static void many_rows(hem_world *world) {
+    const size_t bytes = 3 * (size_t)INDICES * sizeof(uint32_t);
+    hem_pattern *pattern = make_rows(world);
+    uint32_t *values = (uint32_t *)calloc(1, bytes);
+    uint32_t *device = (uint32_t *)device_alloc(bytes);
+    hem_exchange *x = bind(world, pattern, HEM_U32, device);
+    CHECK(values != NULL);
+    for (int round = 0; round < 2; round++) {
+        for (int64_t i = 0; i < INDICES; i++)
+            values[3 * i + 2] = value_of(hem_world_rank(world) + round, i);
+        device_copy(device, values, bytes);
+        CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
+        device_copy(values, device, bytes);
+        for (int64_t i = 0; i < INDICES; i++) {
+            CHECK_EQ(values[3 * i], value_of(harness_left(world) + round, i));
+            CHECK_EQ(values[3 * i + 1], 0);
+            CHECK_EQ(values[3 * i + 2], value_of(hem_world_rank(world) + round, i));
+        }
+    }
+    CHECK_OK(hem_exchange_destroy(x));
+    CHECK_OK(hem_pattern_destroy(pattern));
+    device_free(device);
+    free(values);
+}
+
+/* What both fields have that are so large. */
+#define FAR_BYTES (4 * ((1ll << 30) + 1000))
+
+enum {
+    FAR_RUNS = 60,
+    FAR_STEP = 72796060, /* from run to run: the last one begins behind 4 GiB */
+    FAR_LONG = 99        /* points of a run at most */
+};
+
+/* The points of a list, run by run, or one of each; not all equally far apart. @return How many. */
+static size_t far_points(int64_t first, bool runs, int64_t *points) {
+    size_t count = 0;
+    for (int64_t run = 0; run < FAR_RUNS; run++) {
+        int64_t length = runs ? 40 + run * 7 % (FAR_LONG - 40) : 1;
+        for (int64_t i = 0; i < length; i++)
+            points[count++] = first + run * FAR_STEP + run % 3 + i;
+    }
+    return count;
+}
+
+static hem_pattern *make_far(hem_world *world, const int64_t *sent, const int64_t *got,
+                             size_t count) {
+    const size_t points = FAR_BYTES;
+    hem_point_list lists[2];
+    hem_explicit_options options;
+    hem_pattern *pattern = NULL;
+    memset(lists, 0, sizeof lists);
+    memset(&options, 0, sizeof options);
+    lists[0].peer = harness_right(world);
+    lists[0].points = sent;
+    lists[1].peer = harness_left(world);
+    lists[1].points = got;
+    lists[0].count = lists[1].count = count;
+    options.struct_size = sizeof options;
+    options.domain_points = &points;
+    options.domain_count = 1;
+    options.sends = &lists[0];
+    options.receives = &lists[1];
+    options.send_count = options.receive_count = 1;
+    CHECK_OK(hem_pattern_explicit(world, &options, &pattern));
+    return pattern;
+}
+
+static void far_list(hem_world *world, bool runs) {
+    int64_t sent[FAR_RUNS * FAR_LONG], got[FAR_RUNS * FAR_LONG];
+    size_t count = far_points(0, runs, sent);
+    CHECK_EQ(far_points(1000, runs, got), count);
+    CHECK(sent[count - 1] > UINT32_MAX && got[count - 1] < FAR_BYTES);
+    hem_pattern *pattern = make_far(world, sent, got, count);
+    unsigned char *device = (unsigned char *)device_alloc(FAR_BYTES);
+    hem_exchange *x = bind(world, pattern, HEM_U8, device);
+    for (size_t i = 0; i < count; i++) {
+        unsigned char value = (unsigned char)value_of(hem_world_rank(world), (int64_t)i);
+        device_copy(device + sent[i], &value, 1);
+    }
+    CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
+    for (size_t i = 0; i < count; i++) {
+        unsigned char around[3];
+        device_copy(around, device + got[i] - 1, 3);
+        CHECK_EQ(around[1], (unsigned char)value_of(harness_left(world), (int64_t)i));
+        CHECK(around[0] == 0 || (i > 0 && got[i - 1] == got[i] - 1));
+    }
+    CHECK_OK(hem_exchange_destroy(x));
+    CHECK_OK(hem_pattern_destroy(pattern));
+    device_free(device);
+}
+
+/* Four rows of 2^30 bytes, of which only the ends are ever touched. */
 static void far_away(hem_world *world) {
     enum {
-        ROWS = 3,
-        HALO = 5
+        ROWS = 4,
+        HALO = 500
     };
     const int64_t length = 1ll << 30;
     const int64_t stride = length + 2 * HALO;
@@ -95,14 +222,9 @@ static void far_away(hem_world *world) {
     options.domains = &domain;
     options.domain_count = 1;
     CHECK_OK(hem_pattern_grid(world, &options, &pattern));
-    unsigned char *device = (unsigned char *)device_alloc((size_t)(ROWS * stride));
-    hem_binding binding;
-    memset(&binding, 0, sizeof binding);
-    binding.pattern = pattern;
-    binding.field.struct_size = sizeof binding.field;
-    binding.field.dtype = HEM_U8;
-    binding.field.memory = device;
-    hem_exchange *x = twin_create(world, &binding, 1, 0);
+    CHECK_EQ(ROWS * stride, FAR_BYTES);
+    unsigned char *device = (unsigned char *)device_alloc(FAR_BYTES);
+    hem_exchange *x = bind(world, pattern, HEM_U8, device);
     unsigned char cells[2 * HALO];
     for (int64_t row = 0; row < ROWS; row++) {
         for (int i = 0; i < 2 * HALO; i++)
@@ -130,8 +252,14 @@ int rank_main(hem_world *world) {
     CHECK_OK(hem_device_open(world, NULL));
     harness_step("list", 0);
     long_list(world);
+    harness_step("rows", 0);
+    many_rows(world);
     harness_step("far", 0);
     far_away(world);
+    for (int i = 0; i < 2; i++) {
+        harness_step("far list", (uint64_t)i);
+        far_list(world, i != 0);
+    }
     harness_close(world, HEM_OK);
     return 0;
 }

@@ -9,6 +9,19 @@
 #define TWIN_WAY HEM_EXCHANGE_STAGED
 #endif
 
+/** Whether runs go back, and how: the same. */
+#ifndef TWIN_COMBINE
+#define TWIN_COMBINE ((hem_combine)0)
+#endif
+
+static inline hem_exchange_how twin_run(void) {
+    hem_exchange_how how;
+    memset(&how, 0, sizeof how);
+    how.struct_size = sizeof how;
+    how.combine = TWIN_COMBINE;
+    return how;
+}
+
 static inline hem_exchange *twin_create(hem_world *world, const hem_binding *bindings, size_t count,
                                         int64_t run_timeout_ns) {
     hem_exchange_options options;

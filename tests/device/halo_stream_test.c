@@ -2,7 +2,8 @@
  * Exchanges on streams of the device: the host never waits; halos are written where the stream is, not
  * before; start and finish on different streams; whole steps captured into graphs and replayed, mixed
  * with eager runs, other combinations of fields and reverse runs; eight exchanges in flight; what
- * cannot be captured is refused, and nothing is harmed by that.
+ * cannot be captured is refused, and nothing is harmed by that. A run happens although its exchange is
+ * given up as soon as it is on the stream.
  *
  * hem-test: ranks=1,2,3 modes=processes,threads timeout=120
  */
@@ -194,6 +195,33 @@ static void many(hem_world *world) {
     ring_free(&r);
 }
 
+/* Nothing is asked for, everything is given up at once; the run happens all the same. */
+static void dropped(hem_world *world, uint64_t seed) {
+    ring r = ring_make(world);
+    device_stream native[2] = {r.stream, device_stream_create()};
+    hem_stream *handles[2] = {NULL, NULL};
+    uint64_t *memory = (uint64_t *)device_alloc(4 * (RING_CELLS + 2) * sizeof *memory);
+    uint64_t *field = memory + 2 * (RING_CELLS + 2);
+    hem_exchange *x = ring_bind(&r, field, 1, 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(hem_stream_cuda(world, native[i], &handles[i]));
+    set_cells(&r, field, seed);
+    launch_step(&r, memory, memory + RING_CELLS + 2, SLOW_NS / 10 * (seed % 3));
+    CHECK_OK(hem_exchange_start_on(x, NULL, handles[0]));
+    CHECK_OK(hem_exchange_finish_on(x, handles[seed % 2]));
+    CHECK_OK(hem_exchange_destroy(x));
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(hem_stream_destroy(handles[i]));
+    device_stream_sync(native[0]);
+    device_stream_sync(native[1]);
+    launch_step(&r, field, field + RING_CELLS + 2, 0);
+    device_stream_sync(r.stream);
+    check_steps(&r, field + RING_CELLS + 2, seed, 1);
+    device_stream_destroy(native[1]);
+    device_free(memory);
+    ring_free(&r);
+}
+
 /* What is refused. */
 static void refusals(hem_world *world) {
     ring r = ring_make(world);
@@ -231,6 +259,10 @@ int rank_main(hem_world *world) {
     slow_reader(world);
     harness_step("many", 0);
     many(world);
+    for (uint64_t i = 0; i < (uint64_t)harness_rounds(12); i++) {
+        harness_step("dropped", i);
+        dropped(world, i);
+    }
     harness_step("refusals", 0);
     refusals(world);
     harness_close(world, HEM_OK);

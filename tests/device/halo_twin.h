@@ -50,7 +50,8 @@ static inline twin_case twin_case_make(hem_world *world, int kind, harness_rng *
     int size = hem_world_size(world);
     memset(&t, 0, sizeof t);
     if (kind == 0) {
-        t.g = halo_grid_random(1 + (int)harness_below(rng, 3), 12, 8, size, rng);
+        int dims = 1 + (int)harness_below(rng, 4);
+        t.g = halo_grid_random(dims, dims < 4 ? 12 : 5, 8, size, rng);
         t.c = halo_grid_case(&t.g, size);
         t.pattern = halo_grid_pattern(world, &t.g, &t.c);
     } else if (kind == 1) {

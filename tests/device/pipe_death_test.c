@@ -3,7 +3,7 @@
  * status says HEM_ERR_PEER, and what it had sent before can still be received.
  *
  * As threads, a rank that returns without closing is dead. As processes, HEM_TEST_DIE=kill makes it
- * die by a signal.
+ * die by a signal: tests/script/device-pipe-death.sh does that.
  *
  * hem-test: ranks=2,3 modes=threads timeout=60
  */
@@ -22,6 +22,7 @@ static int die(pipe_kit *kits, unsigned char *data) {
         pipe_kit_call(&kits[0], r, data, 3000, -1, NULL, 0, &how);
     }
     device_stream_sync(kits[0].native);
+    CHECK_OK(hem_sync(kits[0].world, LIMIT));
     harness_sleep_ms(30);
     const char *manner = getenv("HEM_TEST_DIE");
     if (manner != NULL && strcmp(manner, "kill") == 0)
@@ -40,6 +41,7 @@ static void survive(pipe_kit *kits, unsigned char *data) {
     pipe_kit_call(&kits[1], -1, NULL, 0, victim, data + 64, ROOM / 2, &how);
     pipe_kit_call(&kits[2], -1, NULL, 0, victim, data + 64, 8, &how);
     pipe_kit_call(&kits[3], victim, data, ROOM, -1, NULL, 0, &how);
+    CHECK_OK(hem_sync(kits[0].world, LIMIT)); /* the victim dies only now */
     for (int i = 1; i < 4; i++) {
         device_stream_sync(kits[i].native);
         CHECK_STATUS(hem_pipe_status(kits[i].pipe), HEM_ERR_PEER);
@@ -102,5 +104,9 @@ int rank_main(hem_world *world) {
         pipe_kit_close(&kits[i], HEM_ERR_PEER);
     device_free(data);
     harness_close(world, HEM_ERR_PEER);
+    if (!harness_threads()) {
+        printf("survived %d\n", kits[0].rank);
+        fflush(stdout);
+    }
     return 0;
 }

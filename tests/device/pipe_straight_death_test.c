@@ -5,7 +5,7 @@
  * not fault.
  *
  * As threads, a rank that returns without closing is dead. As processes, HEM_TEST_DIE=kill makes it
- * die by a signal.
+ * die by a signal: tests/script/device-pipe-death.sh does that.
  *
  * hem-test: ranks=2,3 modes=threads timeout=60
  */
@@ -54,6 +54,7 @@ static int die(pipe_kit *kits, straight_kit *it) {
     begin_half(&kits[TAKES_HALF], it, false);
     device_stream_sync(kits[SENDS_HALF].native);
     device_stream_sync(kits[TAKES_HALF].native);
+    CHECK_OK(hem_sync(kits[0].world, LIMIT));
     harness_sleep_ms(10);
     const char *manner = getenv("HEM_TEST_DIE");
     if (manner != NULL && strcmp(manner, "kill") == 0)
@@ -81,6 +82,7 @@ static void survive(pipe_kit *kits, straight_kit *it) {
         pipe_kit_call(&kits[SENDS_HALF], -1, NULL, 0, victim, recv + 4096, BYTES, &call);
         pipe_kit_call(&kits[TAKES_HALF], victim, send, BYTES, -1, NULL, 0, &call);
     }
+    CHECK_OK(hem_sync(kits[0].world, LIMIT)); /* the victim dies only now */
     for (int i = 0; i < (begun ? PIPES : SENDS_HALF); i++)
         expect_end(&kits[i]);
     hem_pipe_half half = pipe_kit_half(victim, recv, BYTES);
@@ -110,5 +112,9 @@ int rank_main(hem_world *world) {
         pipe_kit_close(&kits[i], HEM_ERR_PEER);
     straight_close(&it, HEM_ERR_PEER);
     harness_close(world, HEM_ERR_PEER);
+    if (!harness_threads()) {
+        printf("survived %d\n", kits[0].rank);
+        fflush(stdout);
+    }
     return 0;
 }

@@ -13,6 +13,7 @@ trap 'rm -rf "$folder"' EXIT
 failed=0
 cases=0
 settings=() # of the environment, for the next deaths
+grace=5000  # milliseconds that the survivors have
 code=0      # of the last job
 
 complain() {
@@ -26,9 +27,13 @@ complain() {
 death() {
     local wanted
     cases=$((cases + 1))
-    timeout 60 env "${settings[@]}" "$hem" run --grace 5000 --timeout 50 -n "$1" \
+    timeout 60 env "${settings[@]}" "$hem" run --grace "$grace" --timeout 50 -n "$1" \
         "$programs/$4" "${@:5}" >"$folder/out" 2>"$folder/err"
     code=$?
+    if [ $code -eq 77 ]; then # what it needs is not here
+        grep -m 1 skipped "$folder/err"
+        exit 77
+    fi
     wanted=$(for ((rank = 0; rank < $1; rank++)); do
         ((rank == $2)) || echo "survived $rank"
     done)
@@ -39,6 +44,20 @@ death() {
         complain "$*: exit code $code, not $3"
         return 1
     fi
+}
+
+# device_death RANKS VICTIM NAME SETTINGS...: the victim of a test of tests/device is killed, with the
+# stand-in as its device, or on a GPU with HEM_TEST_DEVICE=gpu. Without one the script is skipped.
+device_death() {
+    local program=device_$3
+    settings=(HEM_TEST_DIE=kill "HEM_TEST_VICTIM=$2" "${@:4}")
+    if [ "${HEM_TEST_DEVICE:-standin}" = gpu ]; then
+        program=../gpu/gpu_$3
+        grace=20000
+    else
+        settings+=("HEM_DEVICE_MODULE=$programs/libhem_standin.so")
+    fi
+    death "$1" "$2" 137 "$program"
 }
 
 # kills RUN KIND: in a soak, `RUN KIND RANKS VICTIM kill 137` for more ranks and victims.

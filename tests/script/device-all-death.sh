@@ -8,9 +8,9 @@
 
 for ranks in 2 3 4; do
     for victim in 0 $((ranks - 1)); do
-        settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" HEM_TEST_DIE=kill
-            "HEM_TEST_VICTIM=$victim")
-        death $ranks $victim 137 device_all_death
+        for name in all_death all_direct_death all_engine_death; do
+            device_death $ranks $victim $name
+        done
     done
 done
 

@@ -7,8 +7,7 @@
 . "${HEM_SOURCE:?the source folder}/tests/script/death.bash"
 
 for ranks in 2 3 5; do
-    settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" HEM_TEST_DIE=kill)
-    death $ranks $((ranks - 1)) 137 device_coll_death
+    device_death $ranks $((ranks - 1)) coll_death
 done
 
 finish

@@ -1,5 +1,5 @@
 #!/bin/bash
-# hem-test: timeout=120 labels=processes
+# hem-test: timeout=120 labels=processes,standin
 #
 # A process dies in a step of making a team for multicast, or while kernels of the others wait for it:
 # nobody waits for it, and they go on without it. The checks themselves are in
@@ -11,8 +11,7 @@ for ranks in 2 3 5; do
     for where in kill 1 2 3; do
         victim=$((ranks - 1))
         [ $where != 1 ] || victim=0
-        settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" "HEM_TEST_DIE=$where")
-        death $ranks $victim 137 device_coll_multi_death
+        device_death $ranks $victim coll_multi_death "HEM_TEST_DIE=$where"
     done
 done
 

@@ -9,15 +9,12 @@
 
 for ranks in 2 3 5; do
     for victim in 0 $((ranks - 1)); do
-        settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" HEM_TEST_DIE=kill
-            "HEM_TEST_VICTIM=$victim")
-        death $ranks $victim 137 device_window_death
+        device_death $ranks $victim window_death
     done
 done
 
 for ranks in 2 3; do
-    settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" HEM_TEST_DIE=kill)
-    death $ranks $((ranks - 1)) 137 device_proxy_death
+    device_death $ranks $((ranks - 1)) proxy_death
 done
 
 finish

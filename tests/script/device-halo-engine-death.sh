@@ -8,9 +8,7 @@
 
 for ranks in 2 3 5; do
     for victim in 0 $((ranks - 1)); do
-        settings=("HEM_DEVICE_MODULE=$programs/libhem_standin.so" HEM_TEST_DIE=kill
-            "HEM_TEST_VICTIM=$victim")
-        death $ranks $victim 137 device_halo_engine_death
+        device_death $ranks $victim halo_engine_death
     done
 done
 

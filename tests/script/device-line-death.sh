@@ -9,9 +9,7 @@
 for ranks in 2 3 5; do
     for case in 1 4 6 7 8 9 10 11; do
         victim=$((case % ranks))
-        settings=("HEM_DEVICE_MODULE=${HEM_BUILD:?}/tests/libhem_standin.so" HEM_TEST_DIE=kill
-            "HEM_TEST_VICTIM=$victim" "HEM_TEST_CASE=$case")
-        death $ranks $victim 137 device_line_death
+        device_death $ranks $victim line_death "HEM_TEST_CASE=$case"
     done
 done
 

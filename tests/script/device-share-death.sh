@@ -1,5 +1,5 @@
 #!/bin/bash
-# hem-test: timeout=120 labels=processes
+# hem-test: timeout=120 labels=processes,standin
 #
 # A process dies whose device memory the others wait for: they hear of it, and keep nothing. The
 # checks themselves are in tests/rank/device_share_test.c.

@@ -212,10 +212,11 @@ void hemi_halo_device_drain(const hem_exchange *x) {
         uint32_t peer = x->lanes[l].way.peer;
         if (peer == d->rank || (x->lanes[l].recvs.direct == 0 && d->engine == NULL))
             continue;
-        /* Kernels of a process that is dead are, too; those of a thread come to their end, as all do
-         * that were told to. */
-        while ((d->root->threads || hemi_world_may_come(x->world, peer)) && may_write(d, l) &&
-               platform->now(platform->ctx) < end)
+        /* Kernels of a process that is dead are, too; those of a thread, or of a rank that has only
+         * closed the world, come to their end, as all do that were told to. */
+        while ((d->root->threads ||
+                hemi_liveness_may_come(&x->world->root->arena, x->world->members[peer])) &&
+               may_write(d, l) && platform->now(platform->ctx) < end)
             platform->nap(platform->ctx, NAP_NS);
     }
 }

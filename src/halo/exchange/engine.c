@@ -7,6 +7,8 @@
 #define CALM_NS      20000000u
 #define CALM_MOST_NS 1000000000u
 #define NAP_NS       20000u
+/* How long a world that is closed waits for a start that is on a stream of this rank. */
+#define QUIET_MOST_NS 1000000000u
 
 static hem_status check_signs(const hem_exchange *x, const hemi_parts *recvs) {
     for (size_t i = 0; i < recvs->count; i++)
@@ -182,6 +184,18 @@ static bool may_tell(const hem_exchange *x, const hemi_halo_way *way) {
             hemi_liveness_may_come(&x->world->root->arena, x->world->members[way->peer]));
 }
 
+/* A start that waits on a stream is released by looking, and only then the neighbours, which wait for
+ * that, hear that this rank is quiet. It may be behind work that waits for something else. */
+static void become_quiet(hemi_halo_engine *engine) {
+    const hemi_platform *platform = engine->x->device->root->platform;
+    uint64_t end = platform->now(platform->ctx) + QUIET_MOST_NS;
+    while (hemi_load32_acquire(&engine->open) != 0 && hemi_load32_acquire(&engine->quiet) == 0 &&
+           platform->now(platform->ctx) < end) {
+        hemi_halo_engine_look(engine);
+        platform->nap(platform->ctx, NAP_NS);
+    }
+}
+
 void hemi_halo_engine_part(const hem_exchange *x) {
     const hemi_halo_device *d = x->device;
     if (d == NULL || d->engine == NULL || x->told || x->world->keep_memory)
@@ -190,6 +204,7 @@ void hemi_halo_engine_part(const hem_exchange *x) {
     uint64_t end = x->setup_timeout_ns < 0
                        ? UINT64_MAX
                        : platform->now(platform->ctx) + (uint64_t)x->setup_timeout_ns;
+    become_quiet(d->engine);
     hemi_halo_engine_end(d);
     for (size_t l = 0; l < x->lane_count; l++) {
         const hemi_halo_way *way = &x->lanes[l].way;

@@ -31,6 +31,8 @@
  *   once its last one has ended. Of starts in graphs nobody knows when that is. A rank that is not
  *   broken promises never to release one: it waits for the neighbour that has left, which has not run
  *   so often. One that is broken is quiet when it gives up itself: then no graph is under way.
+ *   Where the world is closed instead, nobody has waited for the last run: so a rank goes on looking until
+ *   its stream is released and it is quiet, before it stops to look for good.
  *
  *   That a neighbour is dead or the world is revoked breaks an exchange at once. That one has left in
  *   order does so only if the stream waits for it. `at`, which the stream stores in pinned memory, is

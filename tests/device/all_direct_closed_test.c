@@ -1,0 +1,9 @@
+/*
+ * What all_closed_test.c promises, where exchanges write straight into the neighbours' halos, and pipes
+ * straight into buffers.
+ *
+ * hem-test: ranks=2,3 modes=processes,threads timeout=90
+ */
+#define TWIN_WAY     HEM_EXCHANGE_DIRECT
+#define ALL_STRAIGHT 1
+#include "all_closed_test.c" /* NOLINT(bugprone-suspicious-include) */

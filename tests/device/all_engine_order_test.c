@@ -1,0 +1,7 @@
+/*
+ * What all_order_test.c promises, with exchanges by copy engines.
+ *
+ * hem-test: ranks=2,3 modes=processes,threads timeout=90
+ */
+#define TWIN_WAY HEM_EXCHANGE_ENGINES
+#include "all_order_test.c" /* NOLINT(bugprone-suspicious-include) */
