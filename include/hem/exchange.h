@@ -213,7 +213,14 @@ HEM_API HEM_MUST_CHECK hem_status hem_exchange_start_on(hem_exchange *exchange,
  * Finish a run in stream order: what is put on the stream from now on sees the halos.
  *
  * The stream may be another one than that of the start, which need not have happened yet; it waits
- * for that. Does not block. Local.
+ * for that. The run may be one of hem_exchange_start, or finished on another stream already: this one
+ * waits for it, too. Does not block. Local.
+ *
+ * On a stream of hem_stream_cuda: where the run was finished on another such stream, that one must still
+ * be there, and this one waits for all that is on it. A start that is still to happen on a stream of the
+ * host cannot be waited for: HEM_ERR_UNSUPPORTED. In a capture a run that is under way, and so is no part
+ * of the graph, is HEM_ERR_ARG.
+ *
  * @return as hem_stream_call; HEM_ERR_ARG if nothing was started; HEM_ERR_UNSUPPORTED as above.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_exchange_finish_on(hem_exchange *exchange,
