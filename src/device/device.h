@@ -98,6 +98,9 @@ typedef struct hemi_device_memory_ops {
     hem_status (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     /** As release, but kernels may still look at it: it is given to nobody else. NULL: release. */
     void (*abandon)(void *context, hemi_device_memory *memory);
+    /** Whether the CPU reaches an address: all but device memory; what both sides reach, too. NULL: if
+     *  its kind is HEM_MEMORY_HOST. */
+    bool (*host_reaches)(void *context, const void *address);
 } hemi_device_memory_ops;
 
 /**
@@ -213,6 +216,9 @@ typedef const hemi_device_module *(*hemi_device_module_fn)(void);
 /** Streams that a rank keeps while nobody has them: as many as a GPU has queues for a process. */
 #define HEMI_DEVICE_IDLE 32
 
+/** Pages of host memory that are remembered as such: device/touch.h. */
+#define HEMI_DEVICE_TOUCHED 64
+
 /** A rank's device, once it is used. One per root. */
 typedef struct hemi_device {
     const hemi_device_module *module;
@@ -223,7 +229,8 @@ typedef struct hemi_device {
     uint32_t idle_lock;           /**< guards the streams that nobody has: device/lend.c */
     uint32_t idle_count;
     void *idle[HEMI_DEVICE_IDLE];
-    void *common; /**< under idle_lock; constant once it is there */
+    void *common;                          /**< under idle_lock; constant once it is there */
+    uint64_t touched[HEMI_DEVICE_TOUCHED]; /**< numbers of pages; atomic */
 } hemi_device;
 
 /**
