@@ -76,7 +76,10 @@ typedef struct hem_pipe_options {
     /** Whom this rank sends to or receives from. Both sides name each other. NULL: everybody. */
     const int *peers;
     size_t peer_count;
-    /** The most blocks that a call may use: 1 to 64. Default 16. */
+    /** The most blocks that a call may use: 1 to 64. Default 16, and no more than a quarter of what fits
+     *  on the GPU, divided by the ranks of the world on it. Who asks for more, here or for a call, gets up
+     *  to all that fits, and sees to it that all pipes, exchanges and collectives that are under way at
+     *  the same time find room: kernels that wait for one that finds none wait for ever. */
     uint32_t blocks;
     /** Staging of each lane (a group of warps of a block): slots of slot_bytes, a multiple of 128
      *  from 1 KiB to 1 MiB, and how many, 2 to 64. */
