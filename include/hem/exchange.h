@@ -97,10 +97,10 @@ typedef enum hem_exchange_way {
      *  and waits for the starts of its neighbours. So ranks that start several such exchanges on one
      *  stream do it in the same order, and what reads old halos comes before the start. */
     HEM_EXCHANGE_DIRECT,
-    /** As HEM_EXCHANGE_DIRECT, by copies and memory operations of streams: no kernel is launched. All
-     *  fields are in device memory that neighbours reach, at most 4096 sets of rows are copied by a
-     *  rank, and no vector changes its sign; else creation is refused. Reverse runs are
-     *  HEM_ERR_UNSUPPORTED. What neighbours run is not compared, nor whether runs on different
+    /** As HEM_EXCHANGE_DIRECT, by copies and memory operations of streams, which the GPUs must have: no
+     *  kernel is launched. All fields are in device memory that neighbours reach, at most 4096 sets of
+     *  rows are copied by a rank, and no vector changes its sign; else creation is refused. Reverse runs
+     *  are HEM_ERR_UNSUPPORTED. What neighbours run is not compared, nor whether runs on different
      *  streams are ordered: see hem_exchange(3). */
     HEM_EXCHANGE_ENGINES
 } hem_exchange_way;

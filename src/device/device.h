@@ -40,6 +40,7 @@ typedef struct hemi_device_facts {
     uint32_t capability; /**< such as 90 */
     uint32_t warp;       /**< threads of a warp; 1 for the stand-in */
     uint32_t multi;      /**< ranks on it that can be in one team; 0: no multicast here */
+    uint32_t words;      /**< 1: streams can store and await words */
 } hemi_device_facts;
 
 /** Memory of this rank's device, or of a peer's that is mapped here. */
@@ -163,7 +164,8 @@ typedef struct hemi_device_stream_ops {
     /** Copy `count` pieces by the copy engines. */
     hem_status (*copy)(void *context, void *stream, uint32_t count, void *const *to,
                        const void *const *from, const size_t *bytes);
-    /** Store a word after all that is on the stream, visible to everybody after the copies. */
+    /** Where facts.words is not 0, as await. Store a word after all that is on the stream, visible to
+     *  everybody after the copies. */
     hem_status (*store)(void *context, void *stream, uint64_t *word, uint64_t value);
     /** What follows begins when the word is at least `value`. */
     hem_status (*await)(void *context, void *stream, const uint64_t *word, uint64_t value);
