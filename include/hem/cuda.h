@@ -46,9 +46,9 @@ HEM_API HEM_MUST_CHECK hem_status hem_device_open(hem_world *world, hem_device_f
  * Functions, events and syncs of hem/stream.h are for host streams: here they are
  * HEM_ERR_UNSUPPORTED, since CUDA's own do that.
  *
- * The legacy default stream (NULL) is refused with HEM_ERR_UNSUPPORTED where ranks are threads: it
- * would wait for the kernels of the other ranks, which wait for it. There an empty kernel is put on any
- * other one, unless it is being captured, so that it has a queue of the GPU of its own: make a handle
+ * The legacy default stream (NULL) is refused with HEM_ERR_UNSUPPORTED where ranks are threads and another
+ * one has the same GPU, or may have it, since it has not opened its own (hem_device_open): it would
+ * wait for the kernels of that rank, which wait for it. There an empty kernel is put on any other one, unless it is being captured, so that it has a queue of the GPU of its own: make a handle
  * once for each stream, before kernels are launched on it. Local.
  * @return HEM_OK, HEM_ERR_ARG, HEM_ERR_UNSUPPORTED, HEM_ERR_MEMORY, HEM_ERR_SYSTEM.
  */

@@ -155,9 +155,9 @@ typedef struct hemi_device_rows {
 
 /** None of these waits. They work on a stream that is being captured where CUDA does. */
 typedef struct hemi_device_stream_ops {
-    /** Whether ranks may use this stream. HEM_ERR_UNSUPPORTED for the legacy default stream if
-     *  `threads`: it would wait for the kernels of the other ranks. */
-    hem_status (*check)(void *context, void *stream, bool threads);
+    /** Whether ranks may use this stream. HEM_ERR_UNSUPPORTED for the legacy default stream if the device
+     *  is `shared` with other ranks of this process: it would wait for their kernels. */
+    hem_status (*check)(void *context, void *stream, bool shared);
     hem_status (*launch)(void *context, void *stream, const hemi_launch *launch);
     /** How many blocks of a kernel fit on the device at once. Set-up. */
     uint32_t (*fit)(void *context, enum hemi_kernel kernel, uint32_t threads);
@@ -244,6 +244,10 @@ hem_status hemi_device_get(hemi_root *root, hemi_device **device_p);
 
 /** The device if it was opened, else NULL. */
 hemi_device *hemi_device_peek(const hemi_root *root);
+
+/** Whether other ranks of this process have the same device, or may: if one has not opened its own yet,
+ *  nobody knows. This rank's is open. Takes a lock. device/pinned.c */
+bool hemi_device_is_shared(const hemi_root *root);
 
 /** With the root. */
 void hemi_device_close(hemi_root *root);
