@@ -82,6 +82,7 @@ static void sparse(const scene *s) {
 int rank_main(hem_world *world) {
     scene s;
     int size = hem_world_size(world);
+    memset(&s, 0, sizeof s);
     s.world = world;
     s.me = hem_world_rank(world);
     s.right = (s.me + 1) % size;
