@@ -1,5 +1,6 @@
 /*
- * Channels: two-sided messages between any two ranks of a world, from any memory.
+ * Channels: two-sided messages between any two ranks of a world, from any memory that
+ * the CPU reaches.
  *
  * Messages from one rank to another with the same channel id arrive in the order in which they were
  * sent, and are received in the order in which receives were started. Different ids do not disturb
@@ -14,6 +15,9 @@
  * Every call ends with HEM_ERR_PEER when its peer is dead or has closed the world and can no longer
  * do its part, with HEM_ERR_REVOKED after hem_world_revoke. What a rank sent before it died and what
  * has been staged can still be received. All calls are safe from any thread.
+ *
+ * Device memory is HEM_ERR_UNSUPPORTED, once the rank's device is open (hem_device_open): for that there
+ * are pipes (hem/cuda.h).
  */
 #ifndef HEM_CHANNEL_H
 #define HEM_CHANNEL_H
@@ -35,7 +39,7 @@ extern "C" {
  *
  * @return HEM_OK; HEM_ERR_RANGE for a bad rank or channel, or if the receiver's buffer turned out
  *         too small, naming both sizes; HEM_ERR_ARG, HEM_ERR_TIMEOUT, HEM_ERR_PEER,
- *         HEM_ERR_REVOKED, HEM_ERR_MEMORY on first use.
+ *         HEM_ERR_REVOKED, HEM_ERR_UNSUPPORTED for device memory, HEM_ERR_MEMORY on first use.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_send(hem_world *world, int peer, uint32_t channel,
                                            const void *data, size_t bytes, int64_t timeout_ns);

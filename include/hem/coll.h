@@ -261,8 +261,8 @@ typedef struct hem_sparse_result {
  * Returns when all of them have come: every rank takes part, if only with `count` 0. Messages may
  * be empty. Collective.
  *
- * @return HEM_OK, HEM_ERR_RANGE for a bad rank, HEM_ERR_ARG, HEM_ERR_MEMORY; otherwise as
- *         hem_coll_run.
+ * @return HEM_OK, HEM_ERR_RANGE for a bad rank, HEM_ERR_ARG, HEM_ERR_MEMORY; HEM_ERR_UNSUPPORTED if the
+ *         rank's device is open and a message is in device memory; otherwise as hem_coll_run.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_sparse(hem_world *world, const hem_parcel *parcels,
                                              size_t count, hem_sparse_result *result_p,

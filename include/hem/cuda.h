@@ -46,9 +46,9 @@ HEM_API HEM_MUST_CHECK hem_status hem_device_open(hem_world *world, hem_device_f
  * Functions, events and syncs of hem/stream.h are for host streams: here they are
  * HEM_ERR_UNSUPPORTED, since CUDA's own do that.
  *
- * The legacy default stream (NULL) is refused with HEM_ERR_UNSUPPORTED where ranks are threads: it
- * would wait for the kernels of the other ranks, which wait for it. There an empty kernel is put on any
- * other one, unless it is being captured, so that it has a queue of the GPU of its own: make a handle
+ * The legacy default stream (NULL) is refused with HEM_ERR_UNSUPPORTED where ranks are threads and another
+ * one has the same GPU, or may have it, since it has not opened its own (hem_device_open): it would
+ * wait for the kernels of that rank, which wait for it. There an empty kernel is put on any other one, unless it is being captured, so that it has a queue of the GPU of its own: make a handle
  * once for each stream, before kernels are launched on it. Local.
  * @return HEM_OK, HEM_ERR_ARG, HEM_ERR_UNSUPPORTED, HEM_ERR_MEMORY, HEM_ERR_SYSTEM.
  */
@@ -76,7 +76,10 @@ typedef struct hem_pipe_options {
     /** Whom this rank sends to or receives from. Both sides name each other. NULL: everybody. */
     const int *peers;
     size_t peer_count;
-    /** The most blocks that a call may use: 1 to 64. Default 16. */
+    /** The most blocks that a call may use: 1 to 64. Default 16, and no more than a quarter of what fits
+     *  on the GPU, divided by the ranks of the world on it. Who asks for more, here or for a call, gets up
+     *  to all that fits, and sees to it that all pipes, exchanges and collectives that are under way at
+     *  the same time find room: kernels that wait for one that finds none wait for ever. */
     uint32_t blocks;
     /** Staging of each lane (a group of warps of a block): slots of slot_bytes, a multiple of 128
      *  from 1 KiB to 1 MiB, and how many, 2 to 64. */

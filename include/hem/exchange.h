@@ -97,10 +97,10 @@ typedef enum hem_exchange_way {
      *  and waits for the starts of its neighbours. So ranks that start several such exchanges on one
      *  stream do it in the same order, and what reads old halos comes before the start. */
     HEM_EXCHANGE_DIRECT,
-    /** As HEM_EXCHANGE_DIRECT, by copies and memory operations of streams: no kernel is launched. All
-     *  fields are in device memory that neighbours reach, at most 4096 sets of rows are copied by a
-     *  rank, and no vector changes its sign; else creation is refused. Reverse runs are
-     *  HEM_ERR_UNSUPPORTED. What neighbours run is not compared, nor whether runs on different
+    /** As HEM_EXCHANGE_DIRECT, by copies and memory operations of streams, which the GPUs must have: no
+     *  kernel is launched. All fields are in device memory that neighbours reach, at most 4096 sets of
+     *  rows are copied by a rank, and no vector changes its sign; else creation is refused. Reverse runs
+     *  are HEM_ERR_UNSUPPORTED. What neighbours run is not compared, nor whether runs on different
      *  streams are ordered: see hem_exchange(3). */
     HEM_EXCHANGE_ENGINES
 } hem_exchange_way;
@@ -215,7 +215,14 @@ HEM_API HEM_MUST_CHECK hem_status hem_exchange_start_on(hem_exchange *exchange,
  * Finish a run in stream order: what is put on the stream from now on sees the halos.
  *
  * The stream may be another one than that of the start, which need not have happened yet; it waits
- * for that. Does not block. Local.
+ * for that. The run may be one of hem_exchange_start, or finished on another stream already: this one
+ * waits for it, too. Does not block. Local.
+ *
+ * On a stream of hem_stream_cuda: where the run was finished on another such stream, that one must still
+ * be there, and this one waits for all that is on it. A start that is still to happen on a stream of the
+ * host cannot be waited for: HEM_ERR_UNSUPPORTED. In a capture a run that is under way, and so is no part
+ * of the graph, is HEM_ERR_ARG.
+ *
  * @return as hem_stream_call; HEM_ERR_ARG if nothing was started; HEM_ERR_UNSUPPORTED as above.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_exchange_finish_on(hem_exchange *exchange,

@@ -1,5 +1,6 @@
 /* The public calls. */
 #include "channel/direct.h"
+#include "device/touch.h"
 
 #include <stdlib.h>
 
@@ -10,9 +11,10 @@
 /* Lines of the ring that are asked for while waiting for a slot. */
 #define AHEAD 8
 
-/* In one glance: the world is well and nobody has died, arguments are good. Else look closely. */
+/* In one glance: the world is well and nobody has died, arguments are good, and there is no device whose
+ * memory they could be. Else look closely. */
 SHORT bool is_well(const hem_world *world, int64_t timeout_ns) {
-    return world != NULL && timeout_ns >= HEM_FOREVER &&
+    return world != NULL && timeout_ns >= HEM_FOREVER && !hemi_device_is_asked_for(world->root) &&
            hemi_load32_acquire(&world->root->arena.head->alarm) ==
                hemi_load32_relaxed(&world->alarm_seen);
 }
@@ -37,7 +39,8 @@ LONG hem_status check(hem_world *world, int peer, uint32_t channel, const void *
                          HEM_CHANNELS - 1);
     if (!is_good(world, peer, channel, data, bytes))
         return hemi_fail(HEM_ERR_ARG, "%s: there cannot be %zu bytes at %p", call, bytes, data);
-    return HEM_OK;
+    return hemi_device_check_host(world->root, data, bytes, call,
+                                  "copy it, or use a pipe (hem_pipe_sendrecv)");
 }
 
 LONG hem_status check_send(hem_world *world, int peer, uint32_t channel, const void *data,

@@ -40,6 +40,7 @@ struct hem_pipe {
     uint32_t rank;
     uint32_t size;
     uint32_t blocks;
+    bool asked; /**< the caller has said how many */
     uint32_t slots;
     uint64_t slot_bytes;
     uint64_t short_bytes;

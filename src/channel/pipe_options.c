@@ -18,6 +18,8 @@
 #define SHORT_MAX          (1u << 20)
 /* Warps of a role that copy in the bulk form, if nothing is said. */
 #define WARPS_DEFAULT 16
+/* The share of a GPU that is taken if nothing is said. */
+#define QUARTER 4
 /* Named barriers of a block that are not __syncthreads. */
 #define BARRIERS 15
 
@@ -67,6 +69,7 @@ hem_status hemi_pipe_read_options(hem_pipe *pipe, const hem_pipe_options *option
         status = read_peers(pipe, &o);
     if (status != HEM_OK)
         return status;
+    pipe->asked = o.blocks != 0;
     pipe->blocks = o.blocks != 0 ? o.blocks : BLOCKS_DEFAULT;
     pipe->slots = o.slots != 0 ? o.slots : SLOTS_DEFAULT;
     pipe->slot_bytes = o.slot_bytes != 0 ? o.slot_bytes : SLOT_BYTES_DEFAULT;
@@ -143,9 +146,11 @@ static hem_status check_team(const hemi_pipe_form *form, uint32_t roles) {
     return HEM_OK;
 }
 
-/* All blocks of all ranks that share the GPU run at the same time, or they wait for ever. */
-static uint32_t cap_blocks(const hem_pipe *pipe, uint32_t blocks, uint32_t fit) {
-    uint32_t each = fit / pipe->sharing;
+/* All blocks of all ranks that share the GPU run at the same time, or they wait for ever: those of this
+ * pipe, and those of other pipes, exchanges and collectives that are under way as well. So a pipe takes
+ * a quarter of what fits, as an exchange does, unless the caller has said how many it may take. */
+static uint32_t cap_blocks(const hem_pipe *pipe, uint32_t blocks, uint32_t fit, bool asked) {
+    uint32_t each = fit / ((asked ? 1 : QUARTER) * pipe->sharing);
     if (each == 0)
         each = 1;
     return blocks < each ? blocks : each;
@@ -193,7 +198,8 @@ hem_status hemi_pipe_choose(const hem_pipe *pipe, const hem_pipe_how *how,
     if (form.blocks > pipe->blocks)
         form.blocks = pipe->blocks;
     const uint32_t *fit = want->straight ? pipe->fit_straight : pipe->fit;
-    form.blocks = cap_blocks(pipe, form.blocks, fit[(size_t)want->roles * form.warps]);
+    form.blocks = cap_blocks(pipe, form.blocks, fit[(size_t)want->roles * form.warps],
+                             h.blocks != 0 || pipe->asked);
     uint64_t chunk = h.chunk_bytes != 0 ? h.chunk_bytes : pipe->slot_bytes;
     form.chunk = (uint32_t)((chunk + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE);
     form.timeout_ns = h.timeout_ns != 0 ? h.timeout_ns : HEM_FOREVER;

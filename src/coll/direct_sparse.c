@@ -7,6 +7,7 @@
  */
 #include "coll/blocks.h"
 #include "coll/sparse.h"
+#include "device/touch.h"
 
 #include <stdlib.h>
 
@@ -50,11 +51,24 @@ static hem_status check_list(const hem_parcel *list, size_t count, uint32_t size
     return HEM_OK;
 }
 
+static hem_status check_places(const hemi_root *root, const hem_parcel *list, size_t count) {
+    hem_status status = HEM_OK;
+    if (!hemi_device_is_asked_for(root))
+        return HEM_OK;
+    for (size_t i = 0; i < count && status == HEM_OK; i++)
+        status = hemi_device_check_host(root, list[i].data, list[i].bytes, "hem_sparse",
+                                        "copy it, or use a pipe (hem_pipe_sendrecv) or a planned "
+                                        "hem_alltoallv");
+    return status;
+}
+
 static hem_status prepare(hemi_collective *c) {
     const hemi_sparse_call *call = c->call;
     const hem_parcel *list = call->parcels;
     size_t count = call->count;
     hem_status status = check_list(list, count, c->job.size);
+    if (status == HEM_OK)
+        status = check_places(c->context->world->root, list, count);
     if (status != HEM_OK)
         return status;
     sparse *s = (sparse *)(void *)c->room;

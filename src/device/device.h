@@ -40,6 +40,7 @@ typedef struct hemi_device_facts {
     uint32_t capability; /**< such as 90 */
     uint32_t warp;       /**< threads of a warp; 1 for the stand-in */
     uint32_t multi;      /**< ranks on it that can be in one team; 0: no multicast here */
+    uint32_t words;      /**< 1: streams can store and await words */
 } hemi_device_facts;
 
 /** Memory of this rank's device, or of a peer's that is mapped here. */
@@ -98,6 +99,9 @@ typedef struct hemi_device_memory_ops {
     hem_status (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     /** As release, but kernels may still look at it: it is given to nobody else. NULL: release. */
     void (*abandon)(void *context, hemi_device_memory *memory);
+    /** Whether the CPU reaches an address: all but device memory; what both sides reach, too. NULL: if
+     *  its kind is HEM_MEMORY_HOST. */
+    bool (*host_reaches)(void *context, const void *address);
 } hemi_device_memory_ops;
 
 /**
@@ -151,16 +155,17 @@ typedef struct hemi_device_rows {
 
 /** None of these waits. They work on a stream that is being captured where CUDA does. */
 typedef struct hemi_device_stream_ops {
-    /** Whether ranks may use this stream. HEM_ERR_UNSUPPORTED for the legacy default stream if
-     *  `threads`: it would wait for the kernels of the other ranks. */
-    hem_status (*check)(void *context, void *stream, bool threads);
+    /** Whether ranks may use this stream. HEM_ERR_UNSUPPORTED for the legacy default stream if the device
+     *  is `shared` with other ranks of this process: it would wait for their kernels. */
+    hem_status (*check)(void *context, void *stream, bool shared);
     hem_status (*launch)(void *context, void *stream, const hemi_launch *launch);
     /** How many blocks of a kernel fit on the device at once. Set-up. */
     uint32_t (*fit)(void *context, enum hemi_kernel kernel, uint32_t threads);
     /** Copy `count` pieces by the copy engines. */
     hem_status (*copy)(void *context, void *stream, uint32_t count, void *const *to,
                        const void *const *from, const size_t *bytes);
-    /** Store a word after all that is on the stream, visible to everybody after the copies. */
+    /** Where facts.words is not 0, as await. Store a word after all that is on the stream, visible to
+     *  everybody after the copies. */
     hem_status (*store)(void *context, void *stream, uint64_t *word, uint64_t value);
     /** What follows begins when the word is at least `value`. */
     hem_status (*await)(void *context, void *stream, const uint64_t *word, uint64_t value);
@@ -213,6 +218,9 @@ typedef const hemi_device_module *(*hemi_device_module_fn)(void);
 /** Streams that a rank keeps while nobody has them: as many as a GPU has queues for a process. */
 #define HEMI_DEVICE_IDLE 32
 
+/** Pages of host memory that are remembered as such: device/touch.h. */
+#define HEMI_DEVICE_TOUCHED 64
+
 /** A rank's device, once it is used. One per root. */
 typedef struct hemi_device {
     const hemi_device_module *module;
@@ -223,7 +231,8 @@ typedef struct hemi_device {
     uint32_t idle_lock;           /**< guards the streams that nobody has: device/lend.c */
     uint32_t idle_count;
     void *idle[HEMI_DEVICE_IDLE];
-    void *common; /**< under idle_lock; constant once it is there */
+    void *common;                          /**< under idle_lock; constant once it is there */
+    uint64_t touched[HEMI_DEVICE_TOUCHED]; /**< numbers of pages; atomic */
 } hemi_device;
 
 /**
@@ -235,6 +244,10 @@ hem_status hemi_device_get(hemi_root *root, hemi_device **device_p);
 
 /** The device if it was opened, else NULL. */
 hemi_device *hemi_device_peek(const hemi_root *root);
+
+/** Whether other ranks of this process have the same device, or may: if one has not opened its own yet,
+ *  nobody knows. This rank's is open. Takes a lock. device/pinned.c */
+bool hemi_device_is_shared(const hemi_root *root);
 
 /** With the root. */
 void hemi_device_close(hemi_root *root);

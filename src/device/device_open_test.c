@@ -208,6 +208,38 @@ static void host_calls_refuse_a_device_stream(void **state) {
     run(2, use_a_stream);
 }
 
+/* Whoever has a GPU for itself may use its default stream, once that is known. */
+static int use_the_default_stream(hem_world *world, void *arg) {
+    hem_stream *stream = NULL;
+    bool last = hem_world_rank(world) == hem_world_size(world) - 1;
+    bool alone = hem_world_size(world) == 1;
+    (void)arg;
+    if (!last || alone)
+        RANK_CHECK(hemi_device_use(world->root, &fake_module) == HEM_OK);
+    RANK_CHECK(hem_sync(world, LIMIT) == HEM_OK);
+    if (!last) /* the last one may take this one's GPU */
+        RANK_CHECK(hem_stream_cuda(world, NULL, &stream) == HEM_ERR_UNSUPPORTED);
+    RANK_CHECK(hem_sync(world, LIMIT) == HEM_OK);
+    RANK_CHECK(hemi_device_use(world->root, &fake_module) == HEM_OK);
+    RANK_CHECK(hem_sync(world, LIMIT) == HEM_OK);
+    hem_status wanted = alone || fake.apart != 0 ? HEM_OK : HEM_ERR_UNSUPPORTED;
+    RANK_CHECK(hem_stream_cuda(world, NULL, &stream) == wanted);
+    RANK_CHECK(hem_sync(world, LIMIT) == HEM_OK);
+    RANK_CHECK(hem_stream_destroy(stream) == HEM_OK);
+    return hem_world_close(world);
+}
+
+static void the_default_stream_is_for_who_is_alone(void **state) {
+    (void)state;
+    for (int ranks = 1; ranks <= 3; ranks++) {
+        memset(&fake, 0, sizeof fake);
+        assert_int_equal(hem_world_threads(ranks, use_the_default_stream, NULL, NULL), HEM_OK);
+        memset(&fake, 0, sizeof fake);
+        fake.apart = 1;
+        assert_int_equal(hem_world_threads(ranks, use_the_default_stream, NULL, NULL), HEM_OK);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_module_is_a_sentence),
@@ -217,6 +249,7 @@ int main(void) {
         cmocka_unit_test(each_rank_has_a_device),
         cmocka_unit_test(threads_open_it_once),
         cmocka_unit_test(host_calls_refuse_a_device_stream),
+        cmocka_unit_test(the_default_stream_is_for_who_is_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,6 +266,18 @@ void hemi_device_unpin(hemi_root *root, void *host, uint64_t bytes) {
     hemi_unlock(&room->pins_lock);
 }
 
+bool hemi_device_is_shared(const hemi_root *root) {
+    uint32_t apart = 1;
+    if (!root->threads)
+        return false;
+    hemi_lock(root->platform, &root->mates->devices_lock);
+    for (const hemi_device_room *r = root->mates->devices; r != NULL; r = r->next)
+        apart += r != root->device && memcmp(r->device.facts.uuid, root->device->device.facts.uuid,
+                                             HEMI_DEVICE_UUID) != 0;
+    hemi_unlock(&root->mates->devices_lock);
+    return apart < root->arena.ranks;
+}
+
 /* Coming and going. */
 
 void hemi_pins_open(hemi_device_room *room) {

@@ -11,7 +11,8 @@ hem_status hem_stream_cuda(hem_world *world, void *stream, hem_stream **stream_p
     hemi_device *device = NULL;
     hem_status status = hemi_device_get(world->root, &device);
     if (status == HEM_OK)
-        status = device->module->stream->check(device->context, stream, world->root->threads);
+        status = device->module->stream->check(device->context, stream,
+                                               hemi_device_is_shared(world->root));
     if (status == HEM_OK)
         status = hemi_stream_wrap(world, stream, stream_p);
     return status;

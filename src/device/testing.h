@@ -15,6 +15,7 @@
 /** What the module has done, and what it is to do. All words are atomic. */
 typedef struct testing_device {
     uint32_t opened;
+    uint32_t apart; /**< 1: each that is opened is another GPU */
     uint32_t closed;
     uint32_t held;   /**< memory and maps */
     uint32_t pinned; /**< calls of map_host less those of unmap_host */
@@ -108,21 +109,23 @@ static inline void fake_unpin(void *context, void *host, uint64_t bytes) {
     hemi_add32_acq_rel(&fake.pinned, UINT32_MAX);
 }
 
-static inline hem_status fake_check(void *context, void *stream, bool threads) {
+static inline hem_status fake_check(void *context, void *stream, bool shared) {
     const hemi_device_host *host = context;
-    if (stream == NULL && threads)
+    if (stream == NULL && shared)
         return host->fail(HEM_ERR_UNSUPPORTED, "the default stream is for nobody");
     return HEM_OK;
 }
 
 static inline hem_status fake_open(const hemi_device_host *host, void **context_p,
                                    hemi_device_facts *facts_p) {
-    hemi_add32_acq_rel(&fake.opened, 1);
+    uint32_t number = hemi_add32_acq_rel(&fake.opened, 1);
     hem_status status = fake_refuse(host, &fake.refuse_open, "open");
     if (status != HEM_OK)
         return status;
     *facts_p = (hemi_device_facts){
         .name = "fake", .ordinal = 3, .processors = 5, .l2_bytes = 7, .capability = 90, .warp = 1};
+    if (hemi_load32_acquire(&fake.apart) != 0)
+        facts_p->uuid[0] = (uint8_t)(1 + number);
     *context_p = (void *)(uintptr_t)host;
     return HEM_OK;
 }

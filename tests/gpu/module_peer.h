@@ -81,6 +81,55 @@ static void refuse_wrong_names(const letter *good, int fd) {
     REFUSED(memory->map(context, &bad, fd, true, &m), HEM_ERR_ARG);
 }
 
+#define DRIVER(name, version) ((PFN_cu##name##_v##version)find_driver("cu" #name))
+
+static void *find_driver(const char *name) {
+    void *call = NULL;
+    enum cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    CUDA(cudaGetDriverEntryPointByVersion(name, &call, 12000, cudaEnableDefault, &found));
+#else
+    CUDA(cudaGetDriverEntryPoint(name, &call, cudaEnableDefault, &found));
+#endif
+    CHECK(call != NULL);
+    return call;
+}
+
+/* Mapped memory of this process, of what is taken for another GPU: reached if this one has access. */
+static void test_access(void) {
+    hemi_device_memory mine, map;
+    hemi_device_name name;
+    int fd = -1;
+    OK(memory->alloc(context, 2 * MIB, &mine));
+    OK(memory->name(context, &mine, &name, &fd));
+    if (fd >= 0)
+        close(fd);
+    name.uuid[0] ^= 1;
+    if (name.kind == HEMI_DEVICE_NAME_FD) {
+        OK(memory->map(context, &name, -1, true, &map));
+        memory->release(context, &map);
+    }
+    memory->release(context, &mine);
+    CUmemAllocationProp what = {};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr at = 0;
+    what.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    what.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    what.location.id = facts.ordinal;
+    if (DRIVER(MemCreate, 10020)(&handle, 2 * MIB, &what, 0) != CUDA_SUCCESS)
+        return; /* this GPU has no such memory */
+    CHECK(DRIVER(MemAddressReserve, 10020)(&at, 2 * MIB, 0, 0, 0) == CUDA_SUCCESS);
+    CHECK(DRIVER(MemMap, 10020)(at, 2 * MIB, 0, handle, 0) == CUDA_SUCCESS);
+    name.kind = HEMI_DEVICE_NAME_FD;
+    name.address = at;
+    name.bytes = name.whole = 2 * MIB;
+    name.offset = 0;
+    CHECK(memory->map(context, &name, -1, true, &map) != HEM_OK); /* nobody was given access */
+    CHECK(DRIVER(MemUnmap, 10020)(at, 2 * MIB) == CUDA_SUCCESS);
+    CHECK(DRIVER(MemAddressFree, 10020)(at, 2 * MIB) == CUDA_SUCCESS);
+    CHECK(DRIVER(MemRelease, 10020)(handle) == CUDA_SUCCESS);
+}
+
 /* The other process: maps what it is shown and writes to it, shows memory of its own, and dies. */
 [[noreturn]] static void run_child(int socket) {
     hemi_device_memory theirs, again, mine;

@@ -9,6 +9,7 @@
 #define _Static_assert static_assert
 #include "device/device.h"
 
+#include <cudaTypedefs.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <hem/device/word.h>
@@ -302,6 +303,7 @@ static void test_all(int socket, pid_t child) {
     test_capture();
     test_beside_kernels();
     test_team();
+    test_access();
     test_peer(socket, child);
     module->close(context);
     printf("HEM_CUDA_VMM=%s: good\n", mode);

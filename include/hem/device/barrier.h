@@ -6,6 +6,10 @@
  * its own, or meets with its other blocks first. The CPU's barriers of the same id are others.
  *
  * The threads of the group share the ranks: a warp meets 32 of them in the time of one.
+ *
+ * `timeout_ns` is that of the wait for the others. Telling a peer that is not mapped (hem_window_options.
+ * proxy_peers) takes a slot of a ring that a thread of the host empties: where that is full, the wait for
+ * it has no limit, and ends when the peer is gone or the world is revoked or closed. See proxy.h.
  */
 #ifndef HEM_DEVICE_BARRIER_H
 #define HEM_DEVICE_BARRIER_H

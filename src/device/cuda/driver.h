@@ -35,6 +35,7 @@
     CALL(MemMap, 10020)                                                                            \
     CALL(MemUnmap, 10020)                                                                          \
     CALL(MemSetAccess, 10020)                                                                      \
+    CALL(MemGetAccess, 10020)                                                                      \
     CALL(MemRetainAllocationHandle, 11000)                                                         \
     CALL(MemExportToShareableHandle, 10020)                                                        \
     CALL(MemImportFromShareableHandle, 10020)                                                      \

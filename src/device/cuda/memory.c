@@ -309,6 +309,10 @@ static hem_memory_kind memory_kind(void *context, const void *address) {
                                                                   : HEM_MEMORY_DEVICE;
 }
 
+static bool memory_host_reaches(void *context, const void *address) {
+    return hemi_cuda_place_of(context, address) != HEMI_CUDA_DEVICE;
+}
+
 const hemi_device_memory_ops hemi_cuda_memory_ops = {
     .alloc = memory_alloc,
     .adopt = memory_adopt,
@@ -320,4 +324,5 @@ const hemi_device_memory_ops hemi_cuda_memory_ops = {
     .kind = memory_kind,
     .copy = hemi_cuda_copy,
     .abandon = memory_abandon,
+    .host_reaches = memory_host_reaches,
 };

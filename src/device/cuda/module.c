@@ -89,6 +89,7 @@ static hem_status find_facts(hemi_cuda *cuda, hemi_device_facts *facts_p) {
     memcpy(cuda->uuid, uuid.bytes, sizeof cuda->uuid);
     cuda->processors = (uint32_t)device_fact(cuda, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     facts.processors = cuda->processors;
+    facts.words = device_fact(cuda, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
     facts.l2_bytes = (uint64_t)device_fact(cuda, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
     facts.capability =
         (uint32_t)(10 * device_fact(cuda, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +

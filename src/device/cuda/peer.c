@@ -78,6 +78,24 @@ static bool plausible(const hemi_device_name *name) {
            name->bytes <= name->whole - name->offset;
 }
 
+/* Whether kernels of this device may read and write memory that somebody has mapped by hand: the library,
+ * which gives access to the devices that have a way, or the caller. */
+static hem_status check_access(const hemi_cuda *cuda, const hemi_device_name *name) {
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->device};
+    uint64_t ends[2] = {name->address, name->address + (name->bytes > 0 ? name->bytes - 1 : 0)};
+    for (int i = 0; i < 2; i++) {
+        unsigned long long flags = 0;
+        CUresult result = cuda->driver.MemGetAccess(&flags, &here, (CUdeviceptr)ends[i]);
+        if (result != CUDA_SUCCESS || flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            return cuda->host.fail(
+                HEM_ERR_UNSUPPORTED,
+                "GPU %d may not read and write 0x%llx, which is mapped memory of "
+                "another",
+                cuda->device, (unsigned long long)ends[i]);
+    }
+    return HEM_OK;
+}
+
 /* Memory of this process. Of another GPU: cudaMalloc is reached once that was enabled. */
 static hem_status share(const hemi_cuda *cuda, const hemi_device_name *name,
                         hemi_cuda_piece *piece) {
@@ -89,10 +107,8 @@ static hem_status share(const hemi_cuda *cuda, const hemi_device_name *name,
     piece->how = HEMI_CUDA_SHARED;
     if (memcmp(name->uuid, cuda->uuid, sizeof name->uuid) == 0)
         return HEM_OK;
-    if (name->kind == HEMI_DEVICE_NAME_FD || name->kind == HEMI_DEVICE_NAME_FABRIC) {
-        /* Its owner gave access to all devices that have a way. */
-        return HEM_OK;
-    }
+    if (name->kind == HEMI_DEVICE_NAME_FD || name->kind == HEMI_DEVICE_NAME_FABRIC)
+        return check_access(cuda, name);
     if (!hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_CONTEXT, address, &owner) || owner == NULL)
         return cuda->host.fail(HEM_ERR_UNSUPPORTED,
                                "This GPU does not reach pool or managed memory of another");

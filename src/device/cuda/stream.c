@@ -46,20 +46,22 @@ static hem_status take_queue(const hemi_cuda *cuda, void *stream) {
     return hemi_cuda_check(cuda, error, kernel->name);
 }
 
-static hem_status stream_check(void *context, void *stream, bool threads) {
+static hem_status stream_check(void *context, void *stream, bool shared) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
-    if (threads && is_legacy(stream))
-        return cuda->host.fail(
-            HEM_ERR_UNSUPPORTED,
-            "The legacy default stream waits for the kernels of the other ranks of this process, "
-            "which wait for this one: use a stream of one's own, or cudaStreamPerThread");
+    if (shared && is_legacy(stream))
+        return cuda->host.fail(HEM_ERR_UNSUPPORTED,
+                               "The legacy default stream waits for the kernels of the other ranks "
+                               "of this process on the "
+                               "same GPU, which wait for this one: use a stream of one's own, or "
+                               "cudaStreamPerThread. (All "
+                               "ranks of the process count that have not opened their device yet)");
     hem_status status = hemi_cuda_enter(cuda, &turn);
     if (status != HEM_OK)
         return status;
     if (!is_legacy(stream) && stream != (void *)cudaStreamPerThread)
         status = check_device(cuda, stream);
-    if (status == HEM_OK && threads)
+    if (status == HEM_OK && shared)
         status = take_queue(cuda, stream);
     hemi_cuda_leave(cuda, &turn);
     return status;

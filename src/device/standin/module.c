@@ -18,6 +18,12 @@ hem_status hemi_standin_fail(const void *context, hem_status status, const char 
     return status;
 }
 
+static uint32_t wordless;
+
+HEM_API void hemi_standin_no_words(bool on) {
+    hemi_store32_release(&wordless, on);
+}
+
 static hem_status module_open(const hemi_device_host *host, void **context_p,
                               hemi_device_facts *facts_p) {
     if (host->version != HEMI_DEVICE_VERSION)
@@ -34,6 +40,7 @@ static hem_status module_open(const hemi_device_host *host, void **context_p,
     facts_p->l2_bytes = 1u << 20;
     facts_p->capability = 0;
     facts_p->warp = 1;
+    facts_p->words = hemi_load32_acquire(&wordless) == 0;
     facts_p->multi = hemi_standin_team_size(host);
     hemi_standin_memory_open();
     *context_p = context;

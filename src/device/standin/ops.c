@@ -11,8 +11,8 @@ static hem_status launch(const void *context, void *stream, const hemi_standin_g
     return hemi_standin_stream_put(context, stream, hemi_standin_item_launch(grid, bytes));
 }
 
-static hem_status op_check(void *context, void *stream, bool threads) {
-    if (stream == NULL && threads)
+static hem_status op_check(void *context, void *stream, bool shared) {
+    if (stream == NULL && shared)
         return hemi_standin_fail(context, HEM_ERR_UNSUPPORTED,
                                  "the default stream waits for the kernels of all ranks of the "
                                  "process; make a stream for each rank");

@@ -41,6 +41,10 @@ HEM_API size_t hemi_standin_held(void);
  *  off the device meanwhile, as on a GPU. Not at first. */
 HEM_API void hemi_standin_unpin_waits(bool on);
 
+/** Whether devices that are opened from now on have streams that cannot store and await words. Not at
+ *  first. */
+HEM_API void hemi_standin_no_words(bool on);
+
 /** Steps of a team (multicast), which HEM_CUDA_MULTICAST turns on here as on a GPU. */
 typedef enum hemi_standin_team_step {
     HEMI_STANDIN_TEAM_MAKE = 1,

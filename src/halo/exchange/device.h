@@ -102,9 +102,9 @@ typedef struct hemi_halo_device {
     hemi_halo_plan *plans;
     uint64_t launched;    /**< kernels that tell the host when they have ended */
     hemi_halo_plan *open; /**< of the run that is started on a device's stream, and not finished */
-    void *open_stream;
-    bool open_captured;      /**< it is part of a graph, not under way */
-    bool ever;               /**< something was started on a stream of the device */
+    void *open_stream;    /**< its, or that of the last finish there */
+    bool open_captured;   /**< that is part of a graph, not under way */
+    bool ever;            /**< something was started on a stream of the device */
     hemi_halo_plan *running; /**< of the run that the host has started */
     bool finishing;          /**< its second kernel was launched */
     bool lost;               /**< the device has failed: nothing is heard of kernels any more */
@@ -278,6 +278,10 @@ void hemi_halo_device_rest(hem_exchange *x);
 /** Begin a run that the host starts, and move it on: as a task does. Under the lock. */
 void hemi_halo_device_begin(hem_exchange *x);
 hem_status hemi_halo_device_advance(hem_exchange *x);
+
+/** Launch the second kernel of that run, if it may write halos and that was not done. Under the lock.
+ *  @return HEM_OK, or why the exchange is broken now. */
+hem_status hemi_halo_device_launch_finish(hem_exchange *x);
 
 /** The exchange is broken: end this rank's kernels, tell the neighbours'. `gone`: enum hemi_gone. */
 void hemi_halo_device_break(hem_exchange *x, uint64_t gone);

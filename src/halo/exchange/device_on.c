@@ -27,9 +27,12 @@ static hem_status finish_open(hemi_halo_device *d, void *stream, bool captured) 
         status = d->device->module->stream->order(d->device->context, d->open_stream, stream);
     if (status == HEM_OK)
         status = hemi_halo_device_launch(d, d->open, true, stream, !captured);
-    if (status == HEM_OK)
-        d->open = NULL;
-    return status;
+    if (status != HEM_OK)
+        return status;
+    d->open = NULL;
+    d->open_stream = stream;
+    d->open_captured = captured;
+    return HEM_OK;
 }
 
 hem_status hemi_halo_device_start_on(hem_exchange *x, const hem_exchange_how *how, void *stream) {
@@ -50,12 +53,55 @@ hem_status hemi_halo_device_start_on(hem_exchange *x, const hem_exchange_how *ho
     return HEM_OK;
 }
 
+static hem_status fail_outside(void) {
+    return hemi_fail(
+        HEM_ERR_ARG,
+        "hem_exchange_finish_on: the stream is being captured, and what was started last "
+        "is under way: it is no part of the graph. Wait for it first, by "
+        "hem_exchange_finish");
+}
+
+/* A run that the host has started: both of its kernels are on the stream that it borrows, or will be in
+ * a moment. A start that waits on a stream of the host is nowhere yet. */
+static hem_status follow_host(hem_exchange *x, void *stream) {
+    hemi_halo_device *d = x->device;
+    if (x->begun != x->asked)
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "hem_exchange_finish_on: run %llu waits on a stream of the host for its "
+                         "start: finish it on such a stream, too, or by hem_exchange_finish",
+                         (unsigned long long)x->asked);
+    if (is_captured(d, stream))
+        return fail_outside();
+    hemi_exchange_allow(x, x->asked);
+    hem_status status = hemi_halo_device_launch_finish(x);
+    if (status == HEM_OK)
+        status = d->device->module->stream->order(d->device->context, d->stream, stream);
+    return status;
+}
+
+/* A run that was finished on a stream of the device, which may be another one. As part of a graph it is
+ * waited for as long as that is being captured; later it runs when the graph does. */
+static hem_status follow_finish(const hem_exchange *x, void *stream) {
+    const hemi_halo_device *d = x->device;
+    bool over = d->open_captured ? !is_captured(d, d->open_stream) : hemi_halo_device_is_idle(x);
+    if (over || stream == d->open_stream)
+        return HEM_OK;
+    if (!d->open_captured && is_captured(d, stream))
+        return fail_outside();
+    return d->device->module->stream->order(d->device->context, d->open_stream, stream);
+}
+
 hem_status hemi_halo_device_finish_on(hem_exchange *x, void *stream) {
     hemi_halo_device *d = x->device;
-    if (!d->ever)
+    if (d->open != NULL)
+        return finish_open(d, stream, is_captured(d, stream));
+    if (x->asked != x->ended)
+        return follow_host(x, stream);
+    if (d->ever)
+        return follow_finish(x, stream);
+    if (x->asked == 0)
         return hemi_fail(HEM_ERR_ARG, "hem_exchange_finish_on: nothing was started");
-    /* What has finished already needs no more. */
-    return d->open != NULL ? finish_open(d, stream, is_captured(d, stream)) : HEM_OK;
+    return HEM_OK; /* the host's last run is over */
 }
 
 hem_status hemi_halo_device_close_open(hem_exchange *x) {

@@ -162,16 +162,22 @@ static hem_status end(hem_exchange *x, hem_status status) {
     return HEM_OK;
 }
 
+hem_status hemi_halo_device_launch_finish(hem_exchange *x) {
+    hemi_halo_device *d = x->device;
+    if (d->finishing || x->broken || x->begun > x->allowed)
+        return HEM_OK;
+    hem_status status = hemi_halo_device_launch(d, d->running, true, d->stream, true);
+    d->finishing = true;
+    if (status != HEM_OK)
+        hemi_exchange_break(x, status);
+    return status;
+}
+
 hem_status hemi_halo_device_advance(hem_exchange *x) {
     hemi_halo_device *d = x->device;
     if (d->engine != NULL)
         hemi_halo_engine_look(d->engine);
-    if (!d->finishing && !x->broken && x->begun <= x->allowed) {
-        hem_status status = hemi_halo_device_launch(d, d->running, true, d->stream, true);
-        d->finishing = true;
-        if (status != HEM_OK)
-            hemi_exchange_break(x, status);
-    }
+    (void)hemi_halo_device_launch_finish(x); /* what fails has broken the exchange */
     if (hemi_halo_device_is_idle(x) && (d->finishing || x->broken))
         return end(x, hemi_halo_device_status(x));
     uint64_t now = now_ns(x);

@@ -23,6 +23,12 @@ static hem_status check_signs(const hem_exchange *x, const hemi_parts *recvs) {
 
 hem_status hemi_halo_engine_allowed(const hem_exchange *x) {
     hem_status status = HEM_OK;
+    if (x->device->device->facts.words == 0)
+        return hemi_fail(
+            HEM_ERR_UNSUPPORTED,
+            "hem_exchange_create: the GPU of rank %u has no memory operations of 64 bits "
+            "for its streams: copy engines need those",
+            x->world->rank);
     for (size_t b = 0; b < x->binding_count; b++) {
         const hem_field *field = &x->bindings[b].field;
         if (field->memory != NULL && !hemi_halo_is_on_device(x->device, field))
