@@ -157,11 +157,8 @@ function(hem_add_cuda_example_tests name)
     set(timeout 120)
     math(EXPR launcher_timeout "${timeout} - 5")
     foreach(count IN ITEMS 2 4 8)
-        # The streams that its graph runs on are not Hem's; as 8 threads it hangs: docs/gpu.md.
-        if(NOT (name STREQUAL stencil AND count EQUAL 8))
-            hem_add_gpu_test(gpu/examples/${name}/threads-${count} ${timeout} "threads;example"
-                example_cuda_${name} ${count})
-        endif()
+        hem_add_gpu_test(gpu/examples/${name}/threads-${count} ${timeout} "threads;example"
+            example_cuda_${name} ${count})
         hem_add_gpu_test(gpu/examples/${name}/processes-${count} ${timeout} "processes;example"
             hem_command run -n ${count} --timeout ${launcher_timeout}
             $<TARGET_FILE:example_cuda_${name}>)

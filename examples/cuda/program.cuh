@@ -47,11 +47,11 @@ static void check(const struct program *p, cudaError_t error) {
     exit(1);
 }
 
-/* Zeroed, and given back when the program ends. */
+/* Zeroed in the order of the stream, and given back when the program ends. */
 static void *device_memory(const struct program *p, size_t bytes) {
     void *memory = NULL;
     check(p, cudaMalloc(&memory, bytes));
-    check(p, cudaMemset(memory, 0, bytes));
+    check(p, cudaMemsetAsync(memory, 0, bytes, p->stream));
     return memory;
 }
 
@@ -100,12 +100,6 @@ static void make_window(struct program *p, size_t bytes, uint32_t barriers) {
 
 /* All have made their memory and loaded their kernels; from here on kernels may wait. */
 static void all_ready(const struct program *p) {
-    check(p, cudaDeviceSynchronize());
-    check(p, hem_barrier(p->window, 0, HEM_FOREVER));
-}
-
-/* All have come here, with nothing left on their streams. */
-static void meet(const struct program *p) {
     check(p, cudaStreamSynchronize(p->stream));
     check(p, hem_barrier(p->window, 0, HEM_FOREVER));
 }

@@ -195,7 +195,7 @@ static void run_steps(const struct stencil *s) {
     check(s->p, cudaStreamSynchronize(s->p->stream));
     cudaGraphExec_t graph = capture(s);
     /* To make a graph may need the whole GPU, so nobody's kernels wait for others before all have. */
-    meet(s->p);
+    all_ready(s->p);
     for (int i = 0; i < REPLAYS; i++)
         check(s->p, cudaGraphLaunch(graph, s->p->stream));
     finish(s->p);
@@ -227,7 +227,7 @@ static void run(struct program *p) {
     compute_whole(whole, whole + all, 2 * (REPLAYS + 1));
     cut_out(&s, whole, box + s.cells);
     compare(&s, box, box + s.cells);
-    meet(p); /* nor while memory is given back */
+    all_ready(p); /* nor while memory is given back */
     check(p, hem_exchange_destroy(s.exchange));
     check(p, hem_pattern_destroy(s.pattern));
     check(p, hem_stream_destroy(s.side_handle));
