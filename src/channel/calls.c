@@ -66,10 +66,11 @@ static hem_status late(const hemi_letter *letter) {
                      letter->sends ? "to" : "from", letter->peer);
 }
 
-/* Wait for a letter of a blocking call; when time is up, take it back. */
+/* Wait for a letter of a blocking call; when time is up, take it back. Another thread may have brought it to
+ * its end since: then that counts, or the message would be lost. */
 static hem_status finish(hem_world *world, hemi_letter *letter, int64_t timeout_ns) {
     hem_status status = hemi_engine_wait(world, &letter->op, timeout_ns);
-    if (status == HEM_ERR_TIMEOUT && !hemi_op_is_done(&letter->op)) {
+    if (status == HEM_ERR_TIMEOUT) {
         hemi_engine_lock(world);
         if (!hemi_op_is_done(&letter->op))
             hemi_letter_cancel(letter, late(letter));

@@ -27,6 +27,8 @@ static hem_status run(hem_world *world, hemi_collective *c, const hemi_quick *po
         hemi_engine_unlock(world);
         /* Where others had it in spite of all, it comes to its end here, too. */
         status = hemi_engine_wait(world, &c->op, HEM_FOREVER);
+    } else if (__builtin_expect(status == HEM_ERR_TIMEOUT, 0)) {
+        status = hemi_op_result(&c->op); /* another thread was just in time */
     }
     /* If another thread has completed it, that looks at the task once more before it drops the lock. */
     hemi_engine_lock(world);

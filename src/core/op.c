@@ -135,8 +135,10 @@ hem_status hem_op_test(hem_op *op, bool *done_p) {
 }
 
 static hem_status late(hem_status status, const hem_op *op) {
-    if (status != HEM_ERR_TIMEOUT || hemi_op_is_done(op))
+    if (status != HEM_ERR_TIMEOUT)
         return status;
+    if (hemi_op_is_done(op))
+        return hemi_op_result(op);
     return hemi_fail(status, "%s was not done in time", hemi_call_name(op->call));
 }
 
@@ -196,7 +198,7 @@ hem_status hem_op_wait_all(hem_op *const *ops, size_t count, int64_t timeout_ns)
         status = hemi_engine_wait(world, ops[i], left_of(world, start, timeout_ns));
         if (!hemi_op_is_done(ops[i]))
             return late(status, ops[i]);
-        if (status != HEM_OK && failed == NULL)
+        if (ops[i]->status != HEM_OK && failed == NULL)
             failed = ops[i];
     }
     return failed == NULL ? HEM_OK : hemi_op_result(failed);

@@ -56,6 +56,8 @@ static void orphan(hemi_child *child, bool dead) {
     hemi_device_unmap(window, true);
     if (!window->world->keep_memory)
         free_shared(window, true);
+    else
+        hemi_device_disown(window);
     window->world = NULL;
     window->root = NULL;
     window->memory = NULL;

@@ -224,6 +224,12 @@ void hemi_device_unmap(hem_window *window, bool closed) {
     }
 }
 
+void hemi_device_disown(hem_window *window) {
+    hemi_window_device *d = window->device;
+    if (d != NULL && d->device != NULL)
+        release(window, &d->reach[window->rank].own_data, true);
+}
+
 void hemi_device_free(hem_window *window, bool closed) {
     hemi_window_device *d = window->device;
     if (d == NULL || d->device == NULL)

@@ -116,6 +116,10 @@ hem_status hemi_device_write_tables(hem_window *window);
  */
 void hemi_device_unmap(hem_window *window, bool closed);
 
+/** Of what is one's own the library's memory stays, since peers may still look at it; what is known of the
+ *  caller's own goes. */
+void hemi_device_disown(hem_window *window);
+
 /** Free what is one's own; the peers have unmapped it. May be called again. `closed` as above. */
 void hemi_device_free(hem_window *window, bool closed);
 

@@ -298,7 +298,9 @@ hem_status hemi_exchange_await(hem_exchange *x, uint64_t run, bool items, int64_
 /* Nothing was ever put on a stream: the operation itself tells. */
 static hem_status finish_plain(hem_exchange *x, int64_t timeout_ns) {
     hem_status status = hemi_engine_wait(x->world, &x->op, timeout_ns);
-    return status == HEM_ERR_TIMEOUT && !hemi_op_is_done(&x->op) ? late(x->asked) : status;
+    if (status != HEM_ERR_TIMEOUT)
+        return status;
+    return hemi_op_is_done(&x->op) ? hemi_op_result(&x->op) : late(x->asked);
 }
 
 hem_status hem_exchange_finish(hem_exchange *x, int64_t timeout_ns) {

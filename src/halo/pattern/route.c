@@ -127,13 +127,12 @@ static void begin(const route *r, hemi_letter *letter, bool sends, uint32_t peer
 static hem_status finish(const route *r, hemi_letter *letter) {
     hem_world *world = r->router->world;
     hem_status status = hemi_engine_wait(world, &letter->op, hemi_router_left(r->router));
-    if (status == HEM_ERR_TIMEOUT && !hemi_op_is_done(&letter->op)) {
-        status =
-            hemi_fail(status, "%s: rank %u did not %s in time", hemi_call_name(letter->op.call),
-                      letter->peer, letter->sends ? "listen" : "answer");
+    if (status == HEM_ERR_TIMEOUT) {
         hemi_engine_lock(world);
         if (!hemi_op_is_done(&letter->op))
-            hemi_letter_cancel(letter, status);
+            hemi_letter_cancel(letter, hemi_fail(status, "%s: rank %u did not %s in time",
+                                                 hemi_call_name(letter->op.call), letter->peer,
+                                                 letter->sends ? "listen" : "answer"));
         hemi_engine_unlock(world);
         status = hemi_op_result(&letter->op);
     }
