@@ -92,6 +92,7 @@ static void check_late(hem_world *world, uint64_t *wrong) {
 /* The turned world goes, with kernels of it that wait, while those of the others go on. */
 static void check_revoked(all_kit *kits, const bool *there, harness_rng *rng) {
     all_kit *gone = &kits[TURNED];
+    gone->blind = true;
     /* So many that every rank comes to wait for rank 0, also those who have others between them. */
     for (int i = 0; gone->rank != 0 && i < gone->size + 2; i++)
         for (int part = 0; part < ALL_PARTS; part++)
