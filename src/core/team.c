@@ -159,6 +159,8 @@ static hem_status judge(const hem_world *world, const hemi_say *mine) {
         if (say.call != first.call)
             return hemi_fail(HEM_ERR_MISMATCH, "rank %u called %s where rank 0 called %s", r,
                              hemi_call_name(say.call), hemi_call_name(first.call));
+        if (say.status < HEM_ERR_LIMIT)
+            return hemi_fail(HEM_ERR_MISMATCH, "rank %u names no status: %d", r, (int)say.status);
         if (say.status < 0)
             return hemi_fail((hem_status)say.status, "rank %u: %s", r,
                              r == world->rank ? hem_last_error() : say.text);
