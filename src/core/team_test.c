@@ -150,6 +150,24 @@ static void of_several_errors_the_lowest_rank_wins(void **state) {
     }
 }
 
+static int come_with_nonsense(hem_world *world, void *arg) {
+    int me = hem_world_rank(world);
+    hem_status mine = me == 2 ? (hem_status)(HEM_ERR_LIMIT - *(const int *)arg) : HEM_OK;
+    (void)note(world, hemi_team_agree(world, HEMI_CALL_SPLIT, mine, 0, NULL, 0, LIMIT));
+    RANK_CHECK(hem_world_close(world) == HEM_OK);
+    return 0;
+}
+
+/* A rank whose memory is damaged may say anything. */
+static void what_is_no_status_is_not_passed_on(void **state) {
+    int beyond[] = {1, 100, 1 << 30};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        run(come_with_nonsense, &beyond[i]);
+        expect_all(RANKS, HEM_ERR_MISMATCH, "rank 2 names no status");
+    }
+}
+
 static int come_with_a_long_sentence(hem_world *world, void *arg) {
     char longer[HEMI_ERROR_MAX];
     hem_status mine = HEM_OK;
@@ -313,6 +331,7 @@ int main(void) {
         cmocka_unit_test(the_error_of_one_is_the_error_of_all),
         cmocka_unit_test(the_sentence_of_one_is_the_sentence_of_all),
         cmocka_unit_test(of_several_errors_the_lowest_rank_wins),
+        cmocka_unit_test(what_is_no_status_is_not_passed_on),
         cmocka_unit_test(a_long_sentence_is_cut_on_the_way),
         cmocka_unit_test(who_comes_late_is_named_and_told),
         cmocka_unit_test(a_death_is_told_to_all),

@@ -12,8 +12,8 @@
 /** Polls between two looks at the clock. */
 #define HEMD_POLLS 64u
 /**
- * Polls before the first look at what the host has raised, about a millisecond on a GPU, and the most
- * between two, about 20; each look comes after twice as many as the one before. It lies across the
+ * Polls before the first look at what the host has raised, on a GPU a millisecond by what a poll takes,
+ * and the most between two, some 20; each look comes after twice as many as the one before. It lies across the
  * bus: where hundreds of warps ask all the time, they are in the way of everything else that the GPU
  * moves (a message took 20 times as long).
  */
