@@ -14,31 +14,19 @@ static uint32_t value_of(int rank, int64_t i) {
     return (uint32_t)((uint64_t)(i + 1) * 2654435761u + (uint32_t)rank * 40503u);
 }
 
-/* Everybody sends scattered points to the next rank, which has them scattered, too. */
-static void long_list(hem_world *world) {
-    int me = hem_world_rank(world);
-    int size = hem_world_size(world);
-    size_t points = 2 * (size_t)INDICES;
-    int64_t *sent = (int64_t *)malloc(INDICES * sizeof *sent);
-    int64_t *got = (int64_t *)malloc(INDICES * sizeof *got);
-    uint32_t *values = (uint32_t *)malloc(points * sizeof *values);
-    uint32_t *device = (uint32_t *)device_alloc(points * sizeof *values);
+/* Of `points` points everybody sends some to the next rank, which gets them at others. */
+static hem_pattern *make_lists(hem_world *world, size_t points, const int64_t *sent,
+                               const int64_t *got, size_t count) {
     hem_point_list lists[2];
     hem_explicit_options options;
     hem_pattern *pattern = NULL;
     memset(lists, 0, sizeof lists);
     memset(&options, 0, sizeof options);
-    for (int64_t i = 0; i < INDICES; i++) {
-        sent[i] = i * 7919 % INDICES;
-        got[i] = INDICES + i * 104729 % INDICES;
-        values[i] = value_of(me, i);
-        values[INDICES + i] = 0;
-    }
-    lists[0].peer = (me + 1) % size;
+    lists[0].peer = harness_right(world);
     lists[0].points = sent;
-    lists[1].peer = (me + size - 1) % size;
+    lists[1].peer = harness_left(world);
     lists[1].points = got;
-    lists[0].count = lists[1].count = INDICES;
+    lists[0].count = lists[1].count = count;
     options.struct_size = sizeof options;
     options.domain_points = &points;
     options.domain_count = 1;
@@ -46,6 +34,24 @@ static void long_list(hem_world *world) {
     options.receives = &lists[1];
     options.send_count = options.receive_count = 1;
     CHECK_OK(hem_pattern_explicit(world, &options, &pattern));
+    return pattern;
+}
+
+/* Everybody sends scattered points to the next rank, which has them scattered, too. */
+static void long_list(hem_world *world) {
+    int me = hem_world_rank(world);
+    size_t points = 2 * (size_t)INDICES;
+    int64_t *sent = (int64_t *)malloc(INDICES * sizeof *sent);
+    int64_t *got = (int64_t *)malloc(INDICES * sizeof *got);
+    uint32_t *values = (uint32_t *)malloc(points * sizeof *values);
+    uint32_t *device = (uint32_t *)device_alloc(points * sizeof *values);
+    for (int64_t i = 0; i < INDICES; i++) {
+        sent[i] = i * 7919 % INDICES;
+        got[i] = INDICES + i * 104729 % INDICES;
+        values[i] = value_of(me, i);
+        values[INDICES + i] = 0;
+    }
+    hem_pattern *pattern = make_lists(world, points, sent, got, INDICES);
     hem_binding binding;
     memset(&binding, 0, sizeof binding);
     binding.pattern = pattern;
@@ -58,7 +64,7 @@ static void long_list(hem_world *world) {
     device_copy(values, device, points * sizeof *values);
     for (int64_t i = 0; i < INDICES; i++) {
         CHECK_EQ(values[i], value_of(me, i));
-        CHECK_EQ(values[got[i]], value_of((me + size - 1) % size, sent[i]));
+        CHECK_EQ(values[got[i]], value_of(harness_left(world), sent[i]));
     }
     CHECK_OK(hem_exchange_destroy(x));
     CHECK_OK(hem_pattern_destroy(pattern));
@@ -147,35 +153,12 @@ static size_t far_points(int64_t first, bool runs, int64_t *points) {
     return count;
 }
 
-static hem_pattern *make_far(hem_world *world, const int64_t *sent, const int64_t *got,
-                             size_t count) {
-    const size_t points = FAR_BYTES;
-    hem_point_list lists[2];
-    hem_explicit_options options;
-    hem_pattern *pattern = NULL;
-    memset(lists, 0, sizeof lists);
-    memset(&options, 0, sizeof options);
-    lists[0].peer = harness_right(world);
-    lists[0].points = sent;
-    lists[1].peer = harness_left(world);
-    lists[1].points = got;
-    lists[0].count = lists[1].count = count;
-    options.struct_size = sizeof options;
-    options.domain_points = &points;
-    options.domain_count = 1;
-    options.sends = &lists[0];
-    options.receives = &lists[1];
-    options.send_count = options.receive_count = 1;
-    CHECK_OK(hem_pattern_explicit(world, &options, &pattern));
-    return pattern;
-}
-
 static void far_list(hem_world *world, bool runs) {
     int64_t sent[FAR_RUNS * FAR_LONG], got[FAR_RUNS * FAR_LONG];
     size_t count = far_points(0, runs, sent);
     CHECK_EQ(far_points(1000, runs, got), count);
     CHECK(sent[count - 1] > UINT32_MAX && got[count - 1] < FAR_BYTES);
-    hem_pattern *pattern = make_far(world, sent, got, count);
+    hem_pattern *pattern = make_lists(world, FAR_BYTES, sent, got, count);
     unsigned char *device = (unsigned char *)device_alloc(FAR_BYTES);
     hem_exchange *x = bind(world, pattern, HEM_U8, device);
     for (size_t i = 0; i < count; i++) {
