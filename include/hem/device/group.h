@@ -78,18 +78,19 @@ HEM_DEV uint32_t hem_warp_count(void) {
 }
 
 #if defined(HEM_DEV_TEST_DELAY)
-/** Tests only: now and then a warp, or some of its threads, stands still for up to 16384 cycles. */
+/**
+ * Tests only: now and then a warp, or some of its threads, stands still for up to 8 us.
+ *
+ * All 64 bits of the time go into the dice: ptxas 13.0 reads 32 bits of a clock into a uniform register,
+ * of which a warp has one set. A thread that had left a loop in which others of its warp still waited
+ * took the loop's bound from them here.
+ */
 HEM_DEV_SLOW void hemd_test_delay(void) {
-    uint32_t begun, now, dice, lane = threadIdx.x % 32u;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(begun) : : "memory");
-    dice = (begun ^ blockIdx.x << 20 ^ threadIdx.x / 32u << 12) * 0x9e3779b1u;
-    dice = (dice ^ dice >> 15) * 0x85ebca77u;
-    dice ^= dice >> 13;
-    if (dice % 64u > 1 || (dice % 64u == 1 && (dice >> lane & 1u) == 0))
-        return;
-    do
-        asm volatile("mov.u32 %0, %%clock;" : "=r"(now) : : "memory");
-    while (now - begun < dice >> 18);
+    uint64_t mixed = hemd_now_ns() + ((uint64_t)blockIdx.x << 20 ^ threadIdx.x / 32u << 12);
+    mixed = (mixed ^ mixed >> 29) * 0x9e3779b97f4a7c15u;
+    const uint32_t dice = (uint32_t)(mixed >> 32);
+    if (dice % 64u == 0 || (dice % 64u == 1 && (dice >> threadIdx.x % 32u & 1u) != 0))
+        __nanosleep(dice >> 20); /* up to twice that */
 }
 #else
 HEM_DEV void hemd_test_delay(void) {
