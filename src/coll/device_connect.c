@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Up to so many bytes to all ranks together go in units. */
-#define UNIT_BYTES 262144u
+#define UNIT_BYTES 1048576u
 /* Threads of a block. Where host threads stand in for warps there are not so many. */
 #define THREADS       512u
 #define THREADS_FEW   64u
@@ -93,31 +93,45 @@ static hem_status compare(hemi_coll_device *d, hem_status status, uint64_t finge
     return status;
 }
 
+/* All blocks of all ranks on a device must be there at the same time; half of it is left to others. */
+static uint32_t most_blocks(const hemi_coll_device *d) {
+    uint32_t most = d->all.fit / (2 * d->sharing);
+    most = most < 2 ? 2 : most;
+    return most < d->all.blocks ? most : d->all.blocks;
+}
+
+/* Units of all ranks, up to which they are faster than the form for long vectors. On an H200, ranks sharing
+ * it: sums up to 4 words of a rank per thread with 2 ranks, 2 with 4 and 1 with 8; copies a little more. */
+static uint64_t most_units(const hemi_coll_device *d, bool combines) {
+    const uint64_t most = UNIT_BYTES / 8;
+    if (d->device->facts.warp == 1)
+        return most / 4;
+    uint64_t worth = (combines ? 8u : 12u) * (uint64_t)most_blocks(d) * THREADS;
+    return worth < most ? worth : most;
+}
+
 /* From what all have said, so that all decide alike. */
 static void choose(hemi_coll_device *d) {
     const hemi_coll_wish *all = &d->all;
     uint32_t parts = 1;
-    uint32_t code = hemi_coll_device_combines(&d->job) ? hemi_coll_device_code(&d->job, &parts) : 0;
+    bool combines = hemi_coll_device_combines(&d->job);
+    uint32_t code = combines ? hemi_coll_device_code(&d->job, &parts) : 0;
     uint64_t words = all->pair_bytes == 0 ? 1 : (all->pair_bytes + 7) / 8;
     d->units = d->size > 1 && d->job.kind != HEM_BARRIER && all->moved == 0 &&
-               HEMD_COLL_TYPE(code) != HEMD_COLL_C128 && words <= UNIT_BYTES / 8 / d->size;
+               HEMD_COLL_TYPE(code) != HEMD_COLL_C128 && words <= most_units(d, combines) / d->size;
     d->args.words = words;
     d->args.turn = d->size * words;
 }
 
-/* All blocks of all ranks on a device must be there at the same time; half of it is left to others. */
 static void choose_blocks(hemi_coll_device *d) {
-    uint32_t most = d->all.fit / (2 * d->sharing);
-    most = most < 2 ? 2 : most;
+    uint32_t most = most_blocks(d);
+    uint64_t worth = d->all.wants;
     d->threads = count_threads(d);
-    d->blocks = d->all.wants < most ? d->all.wants : most;
     if (d->units && d->device->facts.warp > 1) {
         d->threads = d->args.turn > THREADS_UNITS ? THREADS : THREADS_UNITS;
-        uint64_t worth = (d->args.turn + d->threads - 1) / d->threads;
-        d->blocks = worth < most ? (uint32_t)worth : most;
+        worth = (d->args.turn + d->threads - 1) / d->threads;
     }
-    if (d->blocks > d->all.blocks)
-        d->blocks = d->all.blocks;
+    d->blocks = worth < most ? (uint32_t)worth : most;
 }
 
 /* Show one of the buffers to everybody, if there is one, and map everybody's. */

@@ -18,7 +18,7 @@
 
 #include <hem/memory.h>
 
-#define HEMI_DEVICE_VERSION 3u
+#define HEMI_DEVICE_VERSION 4u
 #define HEMI_DEVICE_UUID    16
 
 /** What the module may use of the library. */
@@ -129,6 +129,7 @@ enum hemi_kernel {
     HEMI_KERNEL_COPY,       /**< kernels/copy.h */
     HEMI_KERNEL_STRAIGHT,   /**< kernels/sendrecv.h, in a pipe with a window */
     HEMI_KERNEL_COLL_MULTI, /**< kernels/coll_multi.h */
+    HEMI_KERNEL_COLL_DEEP,  /**< kernels/coll_deep.h */
     HEMI_KERNELS
 };
 

@@ -30,6 +30,7 @@ extern const hemi_cuda_kernel hemi_cuda_halo_start;
 extern const hemi_cuda_kernel hemi_cuda_halo_finish;
 extern const hemi_cuda_kernel hemi_cuda_coll;
 extern const hemi_cuda_kernel hemi_cuda_coll_multi;
+extern const hemi_cuda_kernel hemi_cuda_coll_deep;
 extern const hemi_cuda_kernel hemi_cuda_copies;
 extern const hemi_cuda_kernel hemi_cuda_straight;
 

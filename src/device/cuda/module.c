@@ -11,6 +11,7 @@ static const hemi_cuda_kernel *const kernels[HEMI_KERNELS] = {
     [HEMI_KERNEL_COPY] = &hemi_cuda_copies,
     [HEMI_KERNEL_STRAIGHT] = &hemi_cuda_straight,
     [HEMI_KERNEL_COLL_MULTI] = &hemi_cuda_coll_multi,
+    [HEMI_KERNEL_COLL_DEEP] = &hemi_cuda_coll_deep,
 };
 
 const hemi_cuda_kernel *hemi_cuda_kernel_of(enum hemi_kernel kernel) {

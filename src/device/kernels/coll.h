@@ -310,23 +310,32 @@ HEM_DEV void hemd_coll_exchange(const hemd_coll_args *args, hemd_coll_run *run) 
         hemd_coll_take_each(args, run);
 }
 
-HEM_DEV hem_status hemd_coll_in_units(const hemd_coll_args *args, hem_group block) {
-    uint64_t *runs = &args->state->runs[hem_block_index()].count;
+HEM_DEV hemd_coll_run hemd_coll_begin(const hemd_coll_args *args, hem_group block) {
     hemd_coll_run run;
     /* Both are loaded at once; threads need not see the same failure. */
     const uint64_t failed = hemd_load64_relaxed(&args->state->failed);
-    run.number = hemd_load64_relaxed(runs) + 1u;
+    run.number = hemd_load64_relaxed(&args->state->runs[hem_block_index()].count) + 1u;
     run.half = run.number % 2u * args->turn;
     run.first = (uint64_t)hem_block_index() * block.size + block.rank;
     run.step = (uint64_t)hem_block_count() * block.size;
     run.status = (hem_status)(-(int32_t)failed);
     run.patience = hemd_patience_begin(args->timeout_ns);
+    return run;
+}
+
+HEM_DEV hem_status hemd_coll_end(const hemd_coll_args *args, hem_group block,
+                                 const hemd_coll_run *run) {
+    hem_status status = hemd_agree_all(block, run->status);
+    if (status == HEM_OK && block.rank == 0)
+        hemd_store64_relaxed(&args->state->runs[hem_block_index()].count, run->number);
+    return status;
+}
+
+HEM_DEV hem_status hemd_coll_in_units(const hemd_coll_args *args, hem_group block) {
+    hemd_coll_run run = hemd_coll_begin(args, block);
     if (run.status == HEM_OK)
         hemd_coll_exchange(args, &run);
-    hem_status status = hemd_agree_all(block, run.status);
-    if (status == HEM_OK && block.rank == 0)
-        hemd_store64_relaxed(runs, run.number);
-    return status;
+    return hemd_coll_end(args, block, &run);
 }
 
 HEM_DEV void hemd_kernel_coll(const struct hemd_coll_args *args) {

@@ -4,6 +4,7 @@
 #include <hem/device/types.h>
 
 #include "device/kernels/coll.h"
+#include "device/kernels/coll_deep.h"
 #include "device/kernels/coll_multi.h"
 #include "device/kernels/copy.h"
 #include "device/kernels/halo.h"
@@ -20,6 +21,7 @@ KERNEL(halo_start, hemd_halo_args)
 KERNEL(halo_finish, hemd_halo_args)
 KERNEL(coll, hemd_coll_args)
 KERNEL(coll_multi, hemd_coll_args)
+KERNEL(coll_deep, hemd_coll_args)
 KERNEL(copy, hemd_copy_args)
 KERNEL(straight, hemd_straight_args)
 
@@ -35,6 +37,7 @@ static const entry table[HEMI_KERNELS] = {
     [HEMI_KERNEL_HALO_FINISH] = {"halo_finish", run_halo_finish, sizeof(struct hemd_halo_args)},
     [HEMI_KERNEL_COLL] = {"coll", run_coll, sizeof(struct hemd_coll_args)},
     [HEMI_KERNEL_COLL_MULTI] = {"coll_multi", run_coll_multi, sizeof(struct hemd_coll_args)},
+    [HEMI_KERNEL_COLL_DEEP] = {"coll_deep", run_coll_deep, sizeof(struct hemd_coll_args)},
     [HEMI_KERNEL_COPY] = {"copy", run_copy, sizeof(struct hemd_copy_args)},
     [HEMI_KERNEL_STRAIGHT] = {"straight", run_straight, sizeof(struct hemd_straight_args)},
 };
