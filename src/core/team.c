@@ -23,6 +23,22 @@ static bool settled(const step *s, uint64_t *word_p) {
     return (*word_p >> 32) == (s->epoch & UINT32_MAX);
 }
 
+/* A member that is dead or has left, or the size of the world. */
+static uint32_t find_gone(const hem_world *world) {
+    uint32_t r = 0;
+    while (r < world->size && hemi_world_may_come(world, r))
+        r++;
+    return r;
+}
+
+/* What a step is to a rank that the others left behind in it long ago, so that nobody can say any more
+ * how it ended. If somebody has died, then for that reason. */
+static uint64_t left_behind_word(const step *s) {
+    uint32_t gone = find_gone(s->world);
+    return gone < s->world->size ? settle_word(s->epoch, gone, HEM_ERR_PEER)
+                                 : settle_word(s->epoch, s->world->rank, HEM_ERR_TIMEOUT);
+}
+
 /* Propose how the step ended, and return what holds. */
 static uint64_t settle(const step *s, uint32_t rank, hem_status status) {
     uint64_t *word = &s->world->team->settle[s->epoch % 4];
@@ -34,7 +50,7 @@ static uint64_t settle(const step *s, uint32_t rank, hem_status status) {
             return seen;
         if (ahead > 0)
             /* The others have given this step up long ago: they could not have gone on otherwise. */
-            return settle_word(s->epoch, s->world->rank, HEM_ERR_TIMEOUT);
+            return left_behind_word(s);
     } while (!hemi_cas64_acq_rel(word, &seen, mine));
     return mine;
 }
@@ -138,9 +154,9 @@ static hem_status explain(const hem_world *world, uint32_t call, uint64_t word) 
 
 /* Rank `ahead` went on without this one. If somebody has died, then for that reason. */
 static hem_status fail_left_behind(const hem_world *world, uint32_t ahead, const char *call) {
-    for (uint32_t r = 0; r < world->size; r++)
-        if (!hemi_world_may_come(world, r))
-            return hemi_world_fail_peer(world, r, call);
+    uint32_t gone = find_gone(world);
+    if (gone < world->size)
+        return hemi_world_fail_peer(world, gone, call);
     return hemi_fail(HEM_ERR_TIMEOUT, "%s: rank %u has given up waiting for this one", call, ahead);
 }
 

@@ -61,6 +61,23 @@ static void destroy_then_leave(hem_world *world, uint64_t dice) {
     CHECK_OK(hem_world_close(copy));
 }
 
+/* The last rank leaves, and rank 0 tries several times to make something with it. Who comes long after
+ * that to the first of these hears the same. */
+static void latecomers_learn(hem_world *world) {
+    hem_world *copy = copy_of(world);
+    hem_window_options options = {.struct_size = sizeof options, .bytes = 64};
+    hem_window *window = NULL;
+    int last = hem_world_size(copy) - 1;
+
+    if (hem_world_rank(copy) != last) {
+        if (hem_world_rank(copy) > 0)
+            harness_sleep_ms(20);
+        for (int i = 0; i < 6; i++)
+            CHECK_STATUS(hem_window_create(copy, &options, &window), HEM_ERR_PEER);
+    }
+    CHECK_OK(hem_world_close(copy));
+}
+
 /* The last rank sends to all and leaves; the others look before, while or after it does. */
 static void signal_then_leave(hem_world *world, harness_rng *rng, int way) {
     hem_world *copy = copy_of(world);
@@ -89,6 +106,7 @@ int rank_main(hem_world *world) {
         waiters_learn(world, (enum wait_kind)kind, false);
         waiters_learn(world, (enum wait_kind)kind, true);
     }
+    latecomers_learn(world);
     for (int round = 0; round < rounds; round++)
         barrier_then_leave(world, harness_random(&rng));
     for (int round = 0; round < rounds; round++)

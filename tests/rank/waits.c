@@ -45,6 +45,13 @@ static hem_status any(hem_window *window, int other) {
     return status;
 }
 
+/* On a busy machine the reason to give up may be there before the arrival. */
+static hem_status barrier_in_halves(hem_window *window) {
+    hem_status status = hem_barrier_arrive(window, 2);
+
+    return status == HEM_OK ? hem_barrier_wait(window, 2, LIMIT) : status;
+}
+
 hem_status wait_for(enum wait_kind kind, hem_world *world, hem_window *window, int other) {
     switch (kind) {
     case WAIT_FROM:
@@ -56,8 +63,7 @@ hem_status wait_for(enum wait_kind kind, hem_world *world, hem_window *window, i
     case WAIT_BARRIER:
         return hem_barrier(window, 1, LIMIT);
     case WAIT_BARRIER_HALF:
-        CHECK_OK(hem_barrier_arrive(window, 2));
-        return hem_barrier_wait(window, 2, LIMIT);
+        return barrier_in_halves(window);
     case WAIT_BARRIER_PEER:
         return hem_barrier_peer(window, other, 1, LIMIT);
     case WAIT_CREATE:
