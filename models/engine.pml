@@ -382,7 +382,7 @@ inline bury() {
     TELL(leaving);
     STOP;
 #ifndef MUT_BURIED_SILENT
-    TELL_PARTED
+    TELL_PARTED;
 #endif
 #endif
     skip
