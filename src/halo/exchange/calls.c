@@ -33,8 +33,10 @@ bool hemi_exchange_all_left(const hem_exchange *x) {
 static bool is_alone(const hem_exchange *x) {
     for (size_t l = 0; l < x->lane_count; l++) {
         const hemi_halo_way *way = &x->lanes[l].way;
-        if (way->peer != x->world->rank && (hemi_way_gone(way) & HEMI_GONE_DESTROYED) == 0 &&
-            hemi_world_may_come(x->world, way->peer))
+        if (way->peer == x->world->rank || (hemi_way_gone(way) & HEMI_GONE_DESTROYED) != 0)
+            continue;
+        if (hemi_world_may_come(x->world, way->peer) ||
+            (x->device != NULL && x->device->engine != NULL && hemi_halo_engine_may_tell(x, way)))
             return false;
     }
     return true;

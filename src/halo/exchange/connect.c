@@ -76,13 +76,16 @@ static uint64_t area_at(hem_exchange *x, size_t lane) {
 static void orphan(hemi_child *child, bool dead) {
     hem_exchange *x =
         (hem_exchange *)(void *)((unsigned char *)child - offsetof(struct hem_exchange, child));
+    bool alone = true;
     /* All ranks have closed the world, and tell their kernels so. */
     if (!dead) {
         hemi_halo_device_drain(x);
-        hemi_halo_engine_part(x);
+        alone = hemi_halo_engine_part(x);
     }
     /* Where all neighbours have given it up, too, nothing of theirs is on its way any more. */
     hemi_halo_device_free(x, dead || !hemi_exchange_all_left(x));
+    if (!alone)
+        x->memory = 0; /* somebody may still write there: it is not given back */
     hemi_exchange_release(x);
     x->world = NULL;
 }

@@ -182,8 +182,7 @@ void hemi_halo_engine_leave(const hemi_halo_device *d) {
     }
 }
 
-/* Whether the neighbour may still write to the area here. */
-static bool may_tell(const hem_exchange *x, const hemi_halo_way *way) {
+bool hemi_halo_engine_may_tell(const hem_exchange *x, const hemi_halo_way *way) {
     return (hemi_way_gone(way) & HEMI_GONE_DESTROYED) == 0 &&
            hemi_load64_acquire(&way->in->credit.parted) == 0 &&
            (x->world->root->threads ||
@@ -202,26 +201,41 @@ static void become_quiet(hemi_halo_engine *engine) {
     }
 }
 
-void hemi_halo_engine_part(const hem_exchange *x) {
+/* The last thing that the neighbours hear; nobody looks any more. Also those that have given it up: they
+ * keep their areas until they have heard it. */
+static void say_parted(const hemi_halo_device *d) {
+    hemi_halo_engine *engine = d->engine;
+    for (size_t l = 0; l < engine->x->lane_count && !engine->parted; l++) {
+        const hemi_halo_way *way = &engine->x->lanes[l].way;
+        if (way->peer != d->rank)
+            hemi_store64_release(&way->out->credit.parted, 1);
+    }
+    engine->parted = true;
+}
+
+bool hemi_halo_engine_part(const hem_exchange *x) {
     const hemi_halo_device *d = x->device;
-    if (d == NULL || d->engine == NULL || x->told || x->world->keep_memory)
-        return;
+    bool alone = true;
+    if (d == NULL || d->engine == NULL || x->world->keep_memory)
+        return true;
     const hemi_platform *platform = d->root->platform;
     uint64_t end = x->setup_timeout_ns < 0
                        ? UINT64_MAX
                        : platform->now(platform->ctx) + (uint64_t)x->setup_timeout_ns;
-    become_quiet(d->engine);
-    hemi_halo_engine_end(d);
+    if (!x->told) {
+        become_quiet(d->engine);
+        hemi_halo_engine_end(d);
+        say_parted(d);
+    }
     for (size_t l = 0; l < x->lane_count; l++) {
         const hemi_halo_way *way = &x->lanes[l].way;
-        if (way->peer != d->rank)
-            hemi_halo_engine_tell(d->engine, way, &way->out->credit.parted);
-    }
-    d->engine->parted = true;
-    for (size_t l = 0; l < x->lane_count; l++)
-        while (x->lanes[l].way.peer != d->rank && may_tell(x, &x->lanes[l].way) &&
-               platform->now(platform->ctx) < end)
+        if (way->peer == d->rank)
+            continue;
+        while (hemi_halo_engine_may_tell(x, way) && platform->now(platform->ctx) < end)
             platform->nap(platform->ctx, NAP_NS);
+        alone = alone && !hemi_halo_engine_may_tell(x, way);
+    }
+    return alone;
 }
 
 bool hemi_halo_engine_may_write(const hemi_halo_device *d, size_t lane) {
@@ -261,6 +275,9 @@ void hemi_halo_engine_free(hemi_halo_device *d) {
     calm_down(d->engine);
     hemi_halo_engine_leave(d);
     hemi_halo_engine_end(d);
+    /* Of a thread that is dead, and of one that did not wait for others to close, they hear it here. */
+    if (hemi_load32_acquire(&d->engine->open) != 0 && !d->engine->x->told)
+        say_parted(d);
     free(d->engine);
     d->engine = NULL;
 }

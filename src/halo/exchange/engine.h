@@ -32,7 +32,9 @@
  *   broken promises never to release one: it waits for the neighbour that has left, which has not run
  *   so often. One that is broken is quiet when it gives up itself: then no graph is under way.
  *   Where the world is closed instead, nobody has waited for the last run: so a rank goes on looking until
- *   its stream is released and it is quiet, before it stops to look for good.
+ *   its stream is released and it is quiet, before it stops to look for good. Then it says `parted`: it writes
+ *   nothing to the arena any more. A thread that is dead says so when it is buried. Nobody gives back what a
+ *   neighbour writes to that has neither left nor parted; whether a rank has closed the world says nothing.
  *
  *   That a neighbour is dead or the world is revoked breaks an exchange at once. That one has left in
  *   order does so only if the stream waits for it. `at`, which the stream stores in pinned memory, is
@@ -104,10 +106,15 @@ void hemi_halo_engine_leave(const hemi_halo_device *d);
 /** Whether a neighbour may still write into halos of this rank. */
 bool hemi_halo_engine_may_write(const hemi_halo_device *d, size_t lane);
 
-/** The world is closed: say `parted`, and wait until no neighbour writes to the area of this rank in the
- *  arena any more. Otherwise nobody writes to the area of a rank that has said HEMI_GONE_DESTROYED,
- *  which it says when all neighbours are quiet. */
-void hemi_halo_engine_part(const hem_exchange *x);
+/** Whether a neighbour may still write to its area in the arena here. That its world is closed is not enough:
+ *  a rank that has closed it looks until it says `parted`, and one that breaks then may have seen just
+ *  before that this rank listens. It has left (HEMI_GONE_DESTROYED), or parted, or its process is dead. */
+bool hemi_halo_engine_may_tell(const hem_exchange *x, const hemi_halo_way *way);
+
+/** The world is closed: say `parted`, unless it was given up before and the neighbours were told so, and wait
+ *  until no neighbour writes to the area of this rank in the arena any more. @return false: one may still do
+ *  so, after the time limit of set-up. */
+bool hemi_halo_engine_part(const hem_exchange *x);
 
 /** The neighbours know all: nobody looks at it any more. If it is one for copy engines. */
 void hemi_halo_engine_end(const hemi_halo_device *d);
