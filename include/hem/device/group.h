@@ -81,16 +81,20 @@ HEM_DEV uint32_t hem_warp_count(void) {
 /**
  * Tests only: now and then a warp, or some of its threads, stands still for up to 8 us.
  *
- * All 64 bits of the time go into the dice: ptxas 13.0 reads 32 bits of a clock into a uniform register,
- * of which a warp has one set. A thread that had left a loop in which others of its warp still waited
- * took the loop's bound from them here.
+ * What ptxas 13.0 does not see in a function of its own, this must not do. 32 bits of a clock go through a
+ * uniform register, of which a warp has one set: a thread that had left a loop in which others of its warp
+ * still waited took the loop's bound from them here. And after __nanosleep the warp does not meet again where
+ * the caller's barriers take it for granted.
  */
 HEM_DEV_SLOW void hemd_test_delay(void) {
-    uint64_t mixed = hemd_now_ns() + ((uint64_t)blockIdx.x << 20 ^ threadIdx.x / 32u << 12);
+    const uint64_t begun = hemd_now_ns();
+    uint64_t mixed = begun + ((uint64_t)blockIdx.x << 20 ^ threadIdx.x / 32u << 12);
     mixed = (mixed ^ mixed >> 29) * 0x9e3779b97f4a7c15u;
     const uint32_t dice = (uint32_t)(mixed >> 32);
-    if (dice % 64u == 0 || (dice % 64u == 1 && (dice >> threadIdx.x % 32u & 1u) != 0))
-        __nanosleep(dice >> 20); /* up to twice that */
+    if (dice % 64u > 1 || (dice % 64u == 1 && (dice >> threadIdx.x % 32u & 1u) == 0))
+        return;
+    while (hemd_now_ns() - begun < dice >> 19)
+        continue;
 }
 #else
 HEM_DEV void hemd_test_delay(void) {
