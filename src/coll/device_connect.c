@@ -104,7 +104,7 @@ static uint32_t most_blocks(const hemi_coll_device *d) {
  * it: sums up to 4 words of a rank per thread with 2 ranks, 2 with 4 and 1 with 8; copies a little more. */
 static uint64_t most_units(const hemi_coll_device *d, bool combines) {
     const uint64_t most = UNIT_BYTES / 8;
-    if (d->device->facts.warp == 1)
+    if (d->device->facts.warp == 1) /* host threads: both forms have their share of the tests */
         return most / 4;
     uint64_t worth = (combines ? 8u : 12u) * (uint64_t)most_blocks(d) * THREADS;
     return worth < most ? worth : most;

@@ -105,6 +105,7 @@ static void use_coll(test *t, int i) {
     c.send = t->memory;
     c.recv = t->memory + ALL_LONG;
     c.count = i % 2 == 0 ? ALL_LONG : 20;
+    c.blocks = DEVICE_FEW_BLOCKS;
     device_copy(t->memory, &own, sizeof own);
     if (i % 3 == 0) {
         CHECK_OK(hem_coll_run(t->world, &c, LIMIT));

@@ -173,6 +173,7 @@ static inline hem_op *all_plan(all_kit *kit, uint64_t count) {
     c.send = kit->out[ALL_COLL];
     c.recv = kit->in[ALL_COLL];
     c.count = (size_t)count;
+    c.blocks = DEVICE_FEW_BLOCKS;
     CHECK_OK(hem_coll_plan(kit->world, &c, &op));
     return op;
 }

@@ -81,7 +81,7 @@ static hem_op *make(coll_kit *kit, const fate *f, int number, int root) {
     c->op = combines ? HEM_SUM : (hem_reduction)0;
     c->root = root;
     c->memory = HEM_MEMORY_DEVICE;
-    c->blocks = 2;
+    c->blocks = 2; /* many run at a time */
     if (c->kind != HEM_BARRIER) {
         c->count = is_long(number) ? MANY : FEW;
         c->send = c->kind == HEM_BROADCAST ? NULL : f->send;

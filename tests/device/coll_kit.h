@@ -55,6 +55,7 @@ static inline hem_coll coll_kit_sum(uint64_t *memory, size_t count) {
     c.send = memory;
     c.recv = memory;
     c.count = count;
+    c.blocks = DEVICE_FEW_BLOCKS;
     return c;
 }
 

@@ -78,6 +78,7 @@ static plan make_plan(coll_kit *kit, hem_coll_kind kind, uint64_t count, bool in
     c.send = p.args.send;
     c.recv = p.args.recv;
     c.count = (size_t)count;
+    c.blocks = count > 1000 ? 1 : 0; /* one block: long on a GPU, too */
     CHECK_OK(hem_coll_plan(kit->world, &c, &p.op));
     return p;
 }

@@ -17,6 +17,7 @@ static void one_case(coll_kit *kit, uint64_t seed, int kind, int in_place) {
                     kind == HEM_REDUCE_SCATTERV;
     coll_kit_set(kit, (hem_coll_kind)kind, HEM_F32, combines ? HEM_SUM : (hem_reduction)0, 20001,
                  in_place != 0, 4 * harness_below(&own, 4), &rng, &own);
+    kit->coll.blocks = DEVICE_FEW_BLOCKS;
     coll_kit_check(kit, false);
 }
 

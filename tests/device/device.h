@@ -72,6 +72,9 @@ void device_stream_order(device_stream before, device_stream after);
 /** Copy in stream order. */
 void device_stream_copy(device_stream stream, void *to, const void *from, size_t bytes);
 
+/** hem_coll.blocks of collectives that are to be long: with so few a GPU does not take 10,000 words in units. */
+#define DEVICE_FEW_BLOCKS 3
+
 /** Zeroed device memory, aligned to 256 bytes or more. Freeing waits for no kernel. */
 void *device_alloc(size_t bytes);
 void device_free(void *address);

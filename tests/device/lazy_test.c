@@ -54,6 +54,7 @@ static hem_op *plan_staged(test *t, uint64_t count) {
     c.send = out;
     c.recv = out + ALL_LONG;
     c.count = (size_t)count;
+    c.blocks = DEVICE_FEW_BLOCKS;
     CHECK_OK(hem_coll_plan(t->kit.world, &c, &op));
     return op;
 }

@@ -39,6 +39,7 @@ static inline void multi_kit_set(coll_kit *kit, hem_coll_kind kind, hem_dtype dt
     harness_rng own = harness_rng_of(seed, number, 1 + (uint64_t)kit->rank);
     size_t count = MULTI_KIT_BYTES / hem_dtype_size(dtype) + harness_below(&rng, 9);
     coll_kit_set(kit, kind, dtype, op, count, in_place, shift, &rng, &own);
+    kit->coll.blocks = DEVICE_FEW_BLOCKS;
     multi_kit_fill(&kit->send, dtype, &own);
     multi_kit_fill(&kit->recv, dtype, &own);
 }

@@ -8,16 +8,7 @@
 #include "setup_kit.h"
 
 /* The allocator of this program counts what the library asks for, unless a sanitizer has its own. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COUNTS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COUNTS 0
-#endif
-#endif
-#ifndef COUNTS
-#define COUNTS 1
-#endif
+#define COUNTS !HARNESS_SANITIZED
 
 /* Volatile, since compilers think that they know what malloc touches. */
 static __thread volatile bool counting;

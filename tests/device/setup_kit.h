@@ -5,7 +5,9 @@
 #ifndef HEM_TESTS_DEVICE_SETUP_KIT_H
 #define HEM_TESTS_DEVICE_SETUP_KIT_H
 
+#include "coll_kit.h"
 #include "halo_ring.h"
+#include "window_kit.h"
 
 #define SETUP_UNITS 50
 #define SETUP_LONG  17000
@@ -54,27 +56,14 @@ static inline void setup_close(setup_site *s) {
 
 static inline hem_status setup_make_window(const setup_site *s, void *memory,
                                            hem_window **window_p) {
-    hem_window_options options;
-    memset(&options, 0, sizeof options);
-    options.struct_size = sizeof options;
-    options.kind = HEM_MEMORY_DEVICE;
+    hem_window_options options = window_kit_options(4096);
     options.memory = memory;
-    options.bytes = 4096;
     return hem_window_create(s->ring.world, &options, window_p);
 }
 
 static inline hem_status setup_make_coll(const setup_site *s, size_t count, hem_op **op_p) {
-    hem_coll c;
-    memset(&c, 0, sizeof c);
-    c.struct_size = sizeof c;
-    c.kind = HEM_ALLREDUCE;
-    c.dtype = HEM_U64;
-    c.op = HEM_SUM;
-    c.send = s->memory;
-    c.recv = s->memory;
-    c.count = count;
+    hem_coll c = coll_kit_sum(s->memory, count);
     c.memory = HEM_MEMORY_DEVICE;
-    c.blocks = 2;
     return hem_coll_plan(s->ring.world, &c, op_p);
 }
 

@@ -9,16 +9,7 @@
 #include <sched.h>
 
 /* The allocator of this program counts what each thread asks for, unless a sanitizer has its own. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define COUNTS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define COUNTS 0
-#endif
-#endif
-#ifndef COUNTS
-#define COUNTS 1
-#endif
+#define COUNTS !HARNESS_SANITIZED
 
 static _Thread_local uint64_t allocations;
 

@@ -215,17 +215,7 @@ int64_t harness_slack(void) {
 }
 
 bool harness_sanitized(void) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    return true;
-#else
-    return false;
-#endif
-#else
-    return false;
-#endif
+    return HARNESS_SANITIZED;
 }
 
 int harness_rounds(int n) {

@@ -99,6 +99,17 @@ void harness_dither(uint64_t dice);
 int64_t harness_slack(void);
 /** `n` loops, more in a soak, fewer under a sanitizer. */
 int harness_rounds(int n);
+/** Whether a sanitizer is in this program, which then has an allocator of its own. */
+#define HARNESS_SANITIZED 0
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#undef HARNESS_SANITIZED
+#define HARNESS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#undef HARNESS_SANITIZED
+#define HARNESS_SANITIZED 1
+#endif
+#endif
 bool harness_sanitized(void);
 int harness_cores(void);
 
