@@ -38,6 +38,7 @@ static hem_op *plan(test *t, int i, size_t count) {
     c.send = t->memory + 256 + (size_t)i * 2 * ALL_LONG;
     c.recv = t->memory + 256 + (size_t)i * 2 * ALL_LONG + ALL_LONG;
     c.count = count;
+    c.blocks = DEVICE_FEW_BLOCKS;
     CHECK_OK(hem_coll_plan(t->world, &c, &op));
     return op;
 }

@@ -32,6 +32,7 @@ static void one_case(coll_kit *kit, uint64_t seed, int kind, size_t send, size_t
     kit->recv_shift = (recv + 16 - send) % 16;
     coll_kit_set(kit, (hem_coll_kind)kind, dtype, combines(kind) ? HEM_SUM : (hem_reduction)0,
                  count, false, send, &rng, &own);
+    kit->coll.blocks = DEVICE_FEW_BLOCKS;
     hem_coll device = coll_kit_coll(kit, true);
     CHECK_EQ((uintptr_t)device.recv % 16, recv);
     CHECK_OK(hem_coll_plan(kit->world, &device, &op));

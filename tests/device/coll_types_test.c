@@ -16,6 +16,7 @@ static void one_case(coll_kit *kit, uint64_t seed, int dtype, int op, size_t cou
     size_t shift = harness_below(&rng, 2) * hem_dtype_size((hem_dtype)dtype);
     coll_kit_set(kit, kind, (hem_dtype)dtype, (hem_reduction)op, count, harness_below(&rng, 2) != 0,
                  shift, &rng, &own);
+    kit->coll.blocks = (uint32_t)harness_below(&rng, 2); /* one block: long on a GPU, too */
     hem_coll host = coll_kit_coll(kit, false), device = coll_kit_coll(kit, true);
     hem_op *ops[2] = {NULL, NULL};
     hem_status status = hem_coll_plan(kit->world, &host, &ops[0]);
