@@ -9,7 +9,7 @@
 #include <sched.h>
 
 /* The allocator of this program counts what each thread asks for, unless a sanitizer has its own. */
-#define COUNTS !HARNESS_SANITIZED
+#define COUNTS (!HARNESS_SANITIZED)
 
 static _Thread_local uint64_t allocations;
 
