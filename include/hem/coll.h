@@ -31,9 +31,9 @@
  * it; hem_coll_run, hem_coll_start and the calls by name make and free one each time. Device memory is
  * recognised; where no device has been opened (hem_device_open), plans and starts find that out by
  * themselves, but the blocking calls do not. Ranks that disagree on where buffers are get
- * HEM_ERR_MISMATCH or run into the time limit. HEM_MINLOC, HEM_MAXLOC and HEM_USER are
- * HEM_ERR_UNSUPPORTED. Each rank hears for itself how a run ended: one that failed for some may have
- * succeeded for others, for which the next one fails.
+ * HEM_ERR_MISMATCH or run into the time limit. HEM_USER is HEM_ERR_UNSUPPORTED. Each rank hears for
+ * itself how a run ended: one that failed for some may have succeeded for others, for which the next
+ * one fails.
  */
 #ifndef HEM_COLL_H
 #define HEM_COLL_H

@@ -117,8 +117,9 @@ static void choose(hemi_coll_device *d) {
     bool combines = hemi_coll_device_combines(&d->job);
     uint32_t code = combines ? hemi_coll_device_code(&d->job, &parts) : 0;
     uint64_t words = all->pair_bytes == 0 ? 1 : (all->pair_bytes + 7) / 8;
-    d->units = d->size > 1 && d->job.kind != HEM_BARRIER && all->moved == 0 &&
-               HEMD_COLL_TYPE(code) != HEMD_COLL_C128 && words <= most_units(d, combines) / d->size;
+    bool fits = code == 0 || d->job.element / parts <= 8; /* a unit has 8 bytes of data */
+    d->units = d->size > 1 && d->job.kind != HEM_BARRIER && all->moved == 0 && fits &&
+               words <= most_units(d, combines) / d->size;
     d->args.words = words;
     d->args.turn = d->size * words;
 }

@@ -165,8 +165,7 @@ static hem_status check_memory(const hemi_coll_device *d) {
 
 hem_status hemi_coll_device_prepare(hemi_coll_device *d, const hem_coll *coll) {
     hem_status status = hemi_job_make(coll, d->rank, d->size, &d->job);
-    if (status == HEM_OK &&
-        (d->job.op == HEM_USER || d->job.op == HEM_MINLOC || d->job.op == HEM_MAXLOC))
+    if (status == HEM_OK && d->job.op == HEM_USER)
         status = hemi_fail(
             HEM_ERR_UNSUPPORTED, "%s: the reduction %s is not done on device buffers",
             hemi_call_name(HEMI_CALL_COLL + (uint32_t)d->job.kind), hemi_reduction_name(d->job.op));
@@ -207,9 +206,10 @@ static uint32_t type_of(hem_dtype dtype, hem_reduction op) {
         [HEM_F64] = HEMD_COLL_F64, [HEM_C64] = HEMD_COLL_C64,   [HEM_C128] = HEMD_COLL_C128,
         [HEM_BOOL] = HEMD_COLL_U8};
     uint32_t type = types[dtype];
-    if (op >= HEM_BAND)
+    bool compares = op == HEM_MIN || op == HEM_MAX || op == HEM_MINLOC || op == HEM_MAXLOC;
+    if (op >= HEM_BAND && op <= HEM_BXOR)
         return HEMD_COLL_U8;
-    if (type >= HEMD_COLL_I8 && type <= HEMD_COLL_I64 && op != HEM_MIN && op != HEM_MAX)
+    if (type >= HEMD_COLL_I8 && type <= HEMD_COLL_I64 && !compares)
         return type - HEMD_COLL_I8 + HEMD_COLL_U8;
     return type;
 }

@@ -75,6 +75,7 @@ static void check_unsupported(coll_kit *kit, int *device) {
     refuse(kit, &c, HEM_ERR_UNSUPPORTED);
     CHECK_SENTENCE("user");
     c.op = HEM_MINLOC;
+    c.dtype = HEM_C64;
     refuse(kit, &c, HEM_ERR_UNSUPPORTED);
     CHECK_SENTENCE("minloc");
 }

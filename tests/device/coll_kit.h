@@ -101,6 +101,29 @@ static inline void coll_kit_fill(unsigned char *to, size_t bytes, hem_dtype dtyp
     }
 }
 
+/** Bytes of an element. Pairs have a value and a location. */
+static inline size_t coll_kit_element(const coll_kit *kit) {
+    bool pairs = kit->coll.op == HEM_MINLOC || kit->coll.op == HEM_MAXLOC;
+    return pairs ? 16 : hem_dtype_size(kit->coll.dtype);
+}
+
+/** Values of which many are equal, zeros with a sign and NaN or the largest among them; few locations. */
+static inline void coll_kit_fill_pairs(unsigned char *pairs, size_t count, hem_dtype dtype,
+                                       harness_rng *rng) {
+    static const unsigned char tops[] = {0x00, 0x80, 0x7f, 0xff};
+    size_t bytes = hem_dtype_size(dtype);
+    for (size_t i = 0; i < count; i++) {
+        unsigned char *value = pairs + 16 * i;
+        int64_t location = (int64_t)harness_below(rng, 5) - 2;
+        size_t which = harness_below(rng, 2 * sizeof tops);
+        if (which < sizeof tops) {
+            memset(value, which < 2 ? 0x00 : 0xff, bytes);
+            value[bytes - 1] = tops[which];
+        }
+        memcpy(value + 8, &location, sizeof location);
+    }
+}
+
 static inline void coll_kit_make(coll_kit *kit, coll_kit_buffer *b, size_t bytes, size_t shift,
                                  hem_dtype dtype, harness_rng *rng) {
     b->shift = COLL_KIT_GUARD + shift;
@@ -117,6 +140,8 @@ static inline void coll_kit_make(coll_kit *kit, coll_kit_buffer *b, size_t bytes
     }
     CHECK(b->first != NULL && b->host != NULL);
     coll_kit_fill(b->first, b->bytes, dtype, rng);
+    if (coll_kit_element(kit) > hem_dtype_size(dtype))
+        coll_kit_fill_pairs(b->first + b->shift, bytes / 16, dtype, rng);
 }
 
 static inline void coll_kit_free(coll_kit_buffer *b) {
@@ -261,7 +286,6 @@ static inline coll_kit_sizes coll_kit_sizes_of(coll_kit *kit, size_t count, harn
 static inline void coll_kit_set(coll_kit *kit, hem_coll_kind kind, hem_dtype dtype,
                                 hem_reduction op, size_t count, bool in_place, size_t shift,
                                 harness_rng *rng, harness_rng *own) {
-    size_t element = hem_dtype_size(dtype);
     memset(&kit->coll, 0, sizeof kit->coll);
     kit->coll.struct_size = sizeof kit->coll;
     kit->coll.kind = kind;
@@ -269,6 +293,7 @@ static inline void coll_kit_set(coll_kit *kit, hem_coll_kind kind, hem_dtype dty
     kit->coll.op = op;
     kit->coll.root = (int)harness_below(rng, (size_t)kit->size);
     kit->coll.memory = HEM_MEMORY_DEVICE;
+    size_t element = coll_kit_element(kit);
     coll_kit_sizes s = coll_kit_sizes_of(kit, count, rng);
     bool root = kit->rank == kit->coll.root;
     bool gathers = kind == HEM_GATHER || kind == HEM_GATHERV;

@@ -25,7 +25,7 @@ enum hemd_coll_type {
     HEMD_COLL_U16,
     HEMD_COLL_U32,
     HEMD_COLL_U64,
-    HEMD_COLL_I8, /**< smaller and larger only, as the other signed ones */
+    HEMD_COLL_I8, /**< what compares only, as the other signed ones */
     HEMD_COLL_I16,
     HEMD_COLL_I32,
     HEMD_COLL_I64,
@@ -37,7 +37,7 @@ enum hemd_coll_type {
     HEMD_COLL_C128
 };
 
-/** A type and a hem_reduction up to HEM_BXOR. */
+/** A type and a hem_reduction up to HEM_MAXLOC. */
 #define HEMD_COLL_CODE(type, op) ((uint32_t)(type) << 4 | (uint32_t)(op))
 #define HEMD_COLL_OP(code)       ((code)&15u)
 #define HEMD_COLL_TYPE(code)     ((code) >> 4)

@@ -10,8 +10,7 @@
 #ifndef HEMD_KERNELS_COLL_VECTOR_H
 #define HEMD_KERNELS_COLL_VECTOR_H
 
-#include "device/kernels/coll_element.h"
-#include "device/kernels/coll_table.h"
+#include "device/kernels/coll_pair.h"
 
 #include <hem/coll.h>
 #include <hem/device/copy.h>
@@ -119,6 +118,15 @@ HEMD_COLL_LOGICAL(c128, hemd_vector, hemd_c128_true, hemd_c128_real)
 #define HEMD_COLL_OR(a, b)  ((a) | (b))
 #define HEMD_COLL_XOR(a, b) ((a) ^ (b))
 
+/** Of two pairs of a value and a location the one that stays, as a whole. */
+HEM_DEV hemd_vector hemd_coll_pick(uint32_t code, hemd_vector a, hemd_vector b) {
+    return hemd_pair_second_wins(HEMD_COLL_TYPE(code), HEMD_COLL_OP(code) == HEM_MAXLOC,
+                                 hemd_vector_low(a), (int64_t)hemd_vector_high(a),
+                                 hemd_vector_low(b), (int64_t)hemd_vector_high(b))
+               ? b
+               : a;
+}
+
 /** a op b, element by element. Arithmetic of f16 and bf16 is that of f32. */
 HEM_DEV_SLOW hemd_vector hemd_coll_apply(uint32_t code, hemd_vector a, hemd_vector b) {
     switch (code) {
@@ -138,6 +146,8 @@ HEM_DEV_SLOW hemd_vector hemd_coll_apply(uint32_t code, hemd_vector a, hemd_vect
         HEMD_COLL_CASE(HEMD_COLL_U8, HEM_BOR, HEMD_COLL_EACH32, HEMD_COLL_OR)
         HEMD_COLL_CASE(HEMD_COLL_U8, HEM_BXOR, HEMD_COLL_EACH32, HEMD_COLL_XOR)
     default:
+        if (HEMD_COLL_OP(code) >= HEM_MINLOC)
+            a = hemd_coll_pick(code, a, b);
         break;
     }
     return a;
