@@ -5,7 +5,7 @@
  *
  * hem-test: modes=alone timeout=120
  */
-#include "harness.h"
+#include "death_clock.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -128,12 +128,6 @@ static int live_well(struct rank *r) {
     return 0;
 }
 
-static int64_t death_limit(void) {
-    const char *text = getenv("HEM_TEST_DEATH_MS");
-
-    return HEM_MS(text && *text ? atoi(text) : 50) + (harness_sanitized() ? harness_slack() : 0);
-}
-
 /* A child that outlives the rank keeps its files open; the death must be seen all the same. */
 static void die(const struct rank *r) {
     harness_sleep_ms(20);
@@ -158,7 +152,7 @@ static int survive(struct rank *r) {
         die(r);
     CHECK_STATUS(hem_barrier(window, 1, LIMIT), HEM_ERR_PEER);
     took = harness_now() - atomic_load(&board->died);
-    if (took > death_limit())
+    if (took > death_clock_limit(1, false))
         harness_fail(__FILE__, __LINE__, "learnt of the death after %lld us",
                      (long long)took / 1000);
     CHECK_NAMES_RANK(r->victim);

@@ -11,6 +11,7 @@
  * hem-test: ranks=2,3,5 modes=threads timeout=60
  */
 #include "channel_waits.h"
+#include "death_clock.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -31,35 +32,6 @@ struct rank {
 };
 
 static const size_t last_words[] = {0, 8, 40, 41, 3000};
-
-/* Fifty milliseconds where the machine can keep it: not with a crowd on few cores. */
-static int64_t death_limit(int ranks) {
-    const char *text = getenv("HEM_TEST_DEATH_MS");
-    int64_t limit = HEM_MS(text && *text ? atoi(text) : 50);
-
-    if (harness_sanitized() || ranks > 2 * harness_cores())
-        limit += harness_slack();
-    return limit;
-}
-
-static void stamp(const struct rank *r) {
-    uint64_t now = (uint64_t)harness_now();
-
-    for (int peer = 0; peer < r->size; peer++)
-        CHECK_OK(hem_fetch_add(r->clock, peer, 0, now, NULL));
-}
-
-static void check_in_time(const struct rank *r) {
-    uint64_t when = 0;
-    int64_t took;
-
-    CHECK_OK(hem_fetch_add(r->clock, r->me, 0, 0, &when));
-    CHECK(when != 0);
-    took = harness_now() - (int64_t)when;
-    if (took > death_limit(r->size))
-        harness_fail(__FILE__, __LINE__, "%s: rank %d's death was learnt after %lld us",
-                     chan_wait_name(plan.kind), plan.victim, (long long)took / 1000);
-}
 
 static void say_last_words(const struct rank *r) {
     uint8_t data[4096];
@@ -93,7 +65,7 @@ static int die(const struct rank *r) {
     chan_wait_begin(plan.kind, r->world);
     if (!plan.early)
         harness_sleep_ms(12);
-    stamp(r);
+    death_clock_stamp(r->twin, r->clock);
     if (strcmp(plan.manner, "kill") == 0)
         raise(SIGKILL);
     if (strcmp(plan.manner, "exit") == 0)
@@ -112,7 +84,7 @@ static void wait_until_dead(struct rank *r) {
                      chan_wait_name(plan.kind), hem_status_name(status), hem_last_error());
     CHECK_NAMES_RANK(plan.victim);
     if (!plan.early)
-        check_in_time(r);
+        death_clock_check(r->twin, r->clock, chan_wait_name(plan.kind), plan.victim, 0, false);
 }
 
 static void sends_fail(const struct rank *r) {

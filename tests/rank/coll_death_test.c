@@ -11,12 +11,12 @@
  * hem-test: ranks=2,3,4,5,8 modes=threads timeout=60
  */
 #include "coll_buffers.h"
+#include "death_clock.h"
 
 #include <signal.h>
 #include <time.h>
 
 enum {
-    STAMP = 0,
     KINDS = HEM_ALLTOALLV + 1 /* and sparse */
 };
 
@@ -55,16 +55,6 @@ static struct fate fate_of(uint64_t seed, int size) {
     return f;
 }
 
-/* Fifty milliseconds where the machine can keep it: not with a crowd on few cores. */
-static int64_t death_limit(int ranks) {
-    const char *text = getenv("HEM_TEST_DEATH_MS");
-    int64_t limit = HEM_MS(text && *text ? atoi(text) : 50);
-
-    if (harness_sanitized() || ranks > 2 * harness_cores())
-        limit += harness_slack();
-    return limit;
-}
-
 static coll_case case_of(int size) {
     harness_rng rng = harness_rng_of(fate.seed, 4, 0);
     coll_case c = {.kind = (hem_coll_kind)fate.kind,
@@ -79,28 +69,6 @@ static coll_case case_of(int size) {
     c.op = coll_combines(c.kind) ? HEM_SUM : (hem_reduction)0;
     c.root = coll_has_root(c.kind) ? (int)harness_below(&rng, (size_t)size) : 0;
     return c;
-}
-
-/* Time. */
-
-static void stamp(const struct rank *r) {
-    uint64_t now = (uint64_t)harness_now();
-
-    for (int peer = 0; peer < r->size; peer++)
-        CHECK_OK(hem_fetch_add(r->clock, peer, STAMP, now, NULL));
-}
-
-/* Whoever was busy with something else when it happened has not waited before it called. */
-static void check_in_time(const struct rank *r, const char *what, int64_t called) {
-    uint64_t when = 0;
-    int64_t took;
-
-    CHECK_OK(hem_fetch_add(r->clock, r->me, STAMP, 0, &when));
-    CHECK(when != 0);
-    took = harness_now() - ((int64_t)when > called ? (int64_t)when : called);
-    if (took > death_limit(r->size))
-        harness_fail(__FILE__, __LINE__, "%s: rank %d's death was learnt after %lld us", what,
-                     fate.victim, (long long)took / 1000);
 }
 
 /* The collective, and the sparse exchange as one more kind. */
@@ -142,7 +110,7 @@ static void *kill_later(void *arg) {
     struct timespec t = {.tv_nsec = (long)fate.delay_ns};
 
     nanosleep(&t, NULL);
-    stamp(r);
+    death_clock_stamp(r->twin, r->clock);
     raise(SIGKILL);
     return NULL;
 }
@@ -172,7 +140,7 @@ static int die_as_thread(struct rank *r, coll_buffers *b) {
         }
     }
     leftover = *b;
-    stamp(r);
+    death_clock_stamp(r->twin, r->clock);
     return 0;
 }
 
@@ -229,7 +197,7 @@ static void survive(struct rank *r, coll_buffers *b) {
                      coll_kind_name(r->c.kind), hem_status_name(status),
                      (unsigned long long)completed, hem_last_error());
     CHECK_NAMES_RANK(fate.victim);
-    check_in_time(r, coll_kind_name(r->c.kind), called);
+    death_clock_check(r->twin, r->clock, coll_kind_name(r->c.kind), fate.victim, called, false);
     /* Nothing that needs everybody works any more, and that is said at once. */
     CHECK_STATUS(hem_sync(r->world, LIMIT), HEM_ERR_PEER);
     coll_buffers_free(b);

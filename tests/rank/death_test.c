@@ -10,13 +10,13 @@
  *
  * hem-test: ranks=2,3,4,5,8 modes=threads timeout=60
  */
+#include "death_clock.h"
 #include "waits.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 enum {
-    STAMP = 0,
     LAST_WORDS = 8,
     RING = 32,
     RING_ID = 5,
@@ -40,39 +40,6 @@ struct rank {
     int size;
 };
 
-/* Fifty milliseconds where the machine can keep it: not with a crowd on few cores. */
-static int64_t death_limit(int ranks) {
-    const char *text = getenv("HEM_TEST_DEATH_MS");
-    int64_t limit = HEM_MS(text && *text ? atoi(text) : 50);
-
-    if (harness_sanitized() || ranks > 2 * harness_cores())
-        limit += harness_slack();
-    return limit;
-}
-
-static void stamp(const struct rank *r) {
-    uint64_t now = (uint64_t)harness_now();
-
-    for (int peer = 0; peer < r->size; peer++)
-        CHECK_OK(hem_fetch_add(r->clock, peer, STAMP, now, NULL));
-}
-
-static int64_t time_of_death(const struct rank *r) {
-    uint64_t when = 0;
-
-    CHECK_OK(hem_fetch_add(r->clock, r->me, STAMP, 0, &when));
-    CHECK(when != 0);
-    return (int64_t)when;
-}
-
-static void check_in_time(const struct rank *r, const char *what) {
-    int64_t took = harness_now() - time_of_death(r);
-
-    if (took > death_limit(r->size))
-        harness_fail(__FILE__, __LINE__, "%s: rank %d's death was learnt after %lld us", what,
-                     plan.victim, (long long)took / 1000);
-}
-
 /* A child that outlives the rank keeps its files open; the death must be seen all the same. */
 static void leave_orphan(void) {
     if (fork() == 0) {
@@ -92,7 +59,7 @@ static int die(const struct rank *r) {
         harness_sleep_ms(12);
     if (strcmp(plan.manner, "orphan") == 0)
         leave_orphan();
-    stamp(r);
+    death_clock_stamp(r->twin, r->clock);
     if (strcmp(plan.manner, "kill") == 0 || strcmp(plan.manner, "orphan") == 0)
         raise(SIGKILL);
     if (strcmp(plan.manner, "exit") == 0)
@@ -113,7 +80,7 @@ static void wait_until_dead(struct rank *r) {
                      hem_status_name(status), hem_last_error());
     CHECK_NAMES_RANK(plan.victim);
     if (!plan.early)
-        check_in_time(r, wait_name(plan.kind));
+        death_clock_check(r->twin, r->clock, wait_name(plan.kind), plan.victim, 0, false);
 }
 
 /* In the other world nobody has waited yet: a put learns of the death by itself. */
@@ -124,7 +91,7 @@ static void puts_fail(struct rank *r) {
     do {
         status = hem_put(r->clock, plan.victim, 16, &word, 8);
         if (!plan.early)
-            check_in_time(r, "put");
+            death_clock_check(r->twin, r->clock, "put", plan.victim, 0, false);
     } while (status == HEM_OK && !plan.early);
     CHECK_STATUS(status, HEM_ERR_PEER);
     CHECK_STATUS(hem_signal(r->clock, plan.victim, 0, HEM_SIGNAL_ADD, 1), HEM_ERR_PEER);

@@ -10,6 +10,7 @@
  *
  * hem-test: ranks=2,3,5 modes=threads timeout=90
  */
+#include "death_clock.h"
 #include "halo_bad.h"
 
 #include <signal.h>
@@ -63,36 +64,6 @@ struct rank {
 /* What a dead thread leaves behind, to be freed when all have ended. */
 static struct rank dead;
 
-/* Fifty milliseconds where the machine can keep it: not with a crowd on few cores. Ranks that were busy
- * until then, and not asleep, are scheduled behind whatever else the machine does. */
-static int64_t death_limit(int ranks) {
-    const char *text = getenv("HEM_TEST_DEATH_MS");
-    int64_t limit = HEM_MS(text && *text ? atoi(text) : 50);
-
-    if (harness_sanitized() || plan.kind == ANYWHERE || ranks > 2 * harness_cores())
-        limit += harness_slack();
-    return limit;
-}
-
-static void stamp(const struct rank *r) {
-    uint64_t now = (uint64_t)harness_now();
-
-    for (int peer = 0; peer < r->size; peer++)
-        CHECK_OK(hem_fetch_add(r->clock, peer, 0, now, NULL));
-}
-
-static void check_in_time(const struct rank *r) {
-    uint64_t when = 0;
-    int64_t took;
-
-    CHECK_OK(hem_fetch_add(r->clock, r->me, 0, 0, &when));
-    CHECK(when != 0);
-    took = harness_now() - (int64_t)when;
-    if (took > death_limit(r->size))
-        harness_fail(__FILE__, __LINE__, "%s: rank %d's death was learnt after %lld us",
-                     names[plan.kind], plan.victim, (long long)took / 1000);
-}
-
 static hem_status live(struct rank *r);
 static void kill_later(void *arg);
 
@@ -113,7 +84,7 @@ static int die(struct rank *r) {
     if (!plan.early && plan.kind != BUSY)
         harness_sleep_ms(12);
     dead = *r;
-    stamp(r);
+    death_clock_stamp(r->twin, r->clock);
     if (strcmp(plan.manner, "kill") == 0)
         raise(SIGKILL);
     if (strcmp(plan.manner, "exit") == 0)
@@ -205,7 +176,7 @@ static void kill_later(void *arg) {
     struct timespec t = {.tv_nsec = (long)(harness_now() / 7 % 4000000)};
 
     nanosleep(&t, NULL);
-    stamp(r);
+    death_clock_stamp(r->twin, r->clock);
     raise(SIGKILL);
 }
 
@@ -234,7 +205,8 @@ static void wait_until_dead(struct rank *r) {
     if (plan.kind == ANYWHERE)
         CHECK_OK(hem_world_revoke(r->world));
     if (!plan.early)
-        check_in_time(r);
+        death_clock_check(r->twin, r->clock, names[plan.kind], plan.victim, 0,
+                          plan.kind == ANYWHERE);
     if (!in_setup && plan.kind != ANYWHERE)
         CHECK_STATUS(hem_exchange_run(r->exchange, NULL, LIMIT), HEM_ERR_REVOKED);
 }

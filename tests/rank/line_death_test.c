@@ -11,6 +11,7 @@
  *
  * hem-test: ranks=2,3,5 modes=threads timeout=60
  */
+#include "death_clock.h"
 #include "line_kit.h"
 
 #include <signal.h>
@@ -36,15 +37,6 @@ struct rank {
     hem_payload payload;
     hem_line_round round;
 };
-
-static int64_t death_limit(int ranks) {
-    const char *text = getenv("HEM_TEST_DEATH_MS");
-    int64_t limit = HEM_MS(text && *text ? atoi(text) : 50);
-
-    if (harness_sanitized() || ranks > 2 * harness_cores())
-        limit += harness_slack();
-    return limit;
-}
 
 static bool is_neighbour(const struct rank *r) {
     line_plan links = {.ring = plan.ring};
@@ -87,23 +79,12 @@ static int die(struct rank *r) {
     harness_sleep_ms(10); /* the neighbours are in the next one */
     if (plan.started)
         CHECK_OK(hem_line_start(r->line, &r->round, &op));
-    for (int peer = 0; peer < hem_world_size(r->world); peer++)
-        CHECK_OK(hem_fetch_add(r->clock, peer, 0, (uint64_t)harness_now(), NULL));
+    death_clock_stamp(r->world, r->clock);
     if (strcmp(plan.manner, "kill") == 0)
         raise(SIGKILL);
     if (strcmp(plan.manner, "exit") == 0)
         _exit(3);
     return 0;
-}
-
-static void check_in_time(const struct rank *r) {
-    uint64_t when = 0;
-
-    CHECK_OK(hem_fetch_add(r->clock, hem_world_rank(r->world), 0, 0, &when));
-    int64_t took = harness_now() - (int64_t)when;
-    if (when == 0 || took > death_limit(hem_world_size(r->world)))
-        harness_fail(__FILE__, __LINE__, "%zu bytes: rank %d's death was learnt after %lld us",
-                     plan.bytes, plan.victim, (long long)took / 1000);
 }
 
 static void survive(struct rank *r) {
@@ -118,7 +99,7 @@ static void survive(struct rank *r) {
         hem_line_release(&result);
         rounds++;
     }
-    check_in_time(r);
+    death_clock_check(r->world, r->clock, "the round", plan.victim, 0, false);
     if (is_neighbour(r) && status == HEM_ERR_PEER)
         CHECK_NAMES_RANK(plan.victim);
     else /* of neighbours, too: another one may have been faster than the alarm */
