@@ -137,8 +137,7 @@ static hem_status reach_field(const hem_exchange *x, uint32_t peer, hemi_part *p
     return status;
 }
 
-static hem_status hear_answer(const hem_exchange *x, hemi_halo_lane *lane,
-                              const hemi_record *record) {
+static hem_status hear_answer(hem_exchange *x, hemi_halo_lane *lane, const hemi_record *record) {
     const unsigned char *text = hemi_record_data(record);
     uint64_t left = record->bytes;
     for (size_t i = 0; i < lane->recvs.count; i++) {
@@ -168,16 +167,5 @@ static hem_status hear_answer(const hem_exchange *x, hemi_halo_lane *lane,
 }
 
 hem_status hemi_answer_hear(hem_exchange *x, const hemi_bag *bag) {
-    const hemi_record *record = NULL;
-    hem_status status = HEM_OK;
-    size_t heard = 0;
-    while (status == HEM_OK && (record = hemi_bag_next(bag, record)) != NULL) {
-        hemi_halo_lane *lane = hemi_lane_with(x, record->from);
-        status = lane != NULL ? hear_answer(x, lane, record) : hemi_connect_nonsense(record->from);
-        heard++;
-    }
-    size_t others = x->lane_count - (hemi_lane_with(x, x->world->rank) != NULL);
-    if (status == HEM_OK && heard != others)
-        status = hemi_fail(HEM_ERR_MISMATCH, "hem_exchange_create: not all neighbours answered");
-    return status;
+    return hemi_connect_hear(x, bag, hear_answer, "answered");
 }

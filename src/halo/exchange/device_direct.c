@@ -170,16 +170,5 @@ static hem_status hear_offer(hem_exchange *x, hemi_halo_lane *lane, const hemi_r
 }
 
 hem_status hemi_offer_hear(hem_exchange *x, const hemi_bag *bag) {
-    const hemi_record *record = NULL;
-    hem_status status = HEM_OK;
-    size_t heard = 0;
-    while (status == HEM_OK && (record = hemi_bag_next(bag, record)) != NULL) {
-        hemi_halo_lane *lane = hemi_lane_with(x, record->from);
-        status = lane != NULL ? hear_offer(x, lane, record) : hemi_connect_nonsense(record->from);
-        heard++;
-    }
-    size_t others = x->lane_count - (hemi_lane_with(x, x->world->rank) != NULL);
-    if (status == HEM_OK && heard != others)
-        status = hemi_fail(HEM_ERR_MISMATCH, "hem_exchange_create: not all neighbours offered");
-    return status;
+    return hemi_connect_hear(x, bag, hear_offer, "offered");
 }

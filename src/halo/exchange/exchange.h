@@ -177,6 +177,12 @@ bool hemi_exchange_all_left(const hem_exchange *x);
 /** The caller has given it up: free it, or set it aside until the neighbours have, too. */
 void hemi_exchange_leave(hem_exchange *x);
 
+/** Free the exchanges that were given up here and whose neighbours cannot write any more. Under the lock. */
+void hemi_exchange_sweep(hem_world *world);
+
+/** Free all private memory. */
+void hemi_exchange_free(hem_exchange *x);
+
 /** Say that run `x->begun` has ended. Under the lock. */
 void hemi_exchange_end(hem_exchange *x, hem_status status);
 

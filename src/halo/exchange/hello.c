@@ -106,6 +106,22 @@ hem_status hemi_connect_nonsense(uint32_t peer) {
                      peer);
 }
 
+hem_status hemi_connect_hear(hem_exchange *x, const hemi_bag *bag, hemi_hear_fn hear,
+                             const char *told) {
+    const hemi_record *record = NULL;
+    hem_status status = HEM_OK;
+    size_t heard = 0;
+    while (status == HEM_OK && (record = hemi_bag_next(bag, record)) != NULL) {
+        hemi_halo_lane *lane = hemi_lane_with(x, record->from);
+        status = lane != NULL ? hear(x, lane, record) : hemi_connect_nonsense(record->from);
+        heard++;
+    }
+    size_t others = x->lane_count - (hemi_lane_with(x, x->world->rank) != NULL);
+    if (status == HEM_OK && heard != others)
+        status = hemi_fail(HEM_ERR_MISMATCH, "hem_exchange_create: not all neighbours %s", told);
+    return status;
+}
+
 static hem_status hear_hello(hem_exchange *x, hemi_halo_lane *lane, const hemi_record *record) {
     const hemi_root *root = x->world->root;
     const hello *head = hemi_record_data(record);
