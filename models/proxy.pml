@@ -4,13 +4,17 @@
  * kernel of the peer waits for the signals that come with them. Memory of a GPU as in pipe.pml: stores
  * float until they are flushed, in any order, or a release has waited for them.
  *
+ * An order of one slot may have a time limit: its slot is claimed by compare and swap, and only when it is
+ * free. Who gives up tries again later, and nothing of it was ordered.
+ *
  * What is checked: each group's orders are carried out once and in order, with the bytes that belong to
  * them; who sees a signal sees the bytes; a flush means that all is done; nobody waits for ever.
  *
  * Mutants: MUT_NO_RELEASE (the turn is stored like any other word), MUT_NO_ROOM (slots are filled at
  * once), MUT_EARLY_TAKEN (before the loads), MUT_SIGNAL_FIRST (before the copy), MUT_STALE (a turn says
  * that there is an order, not which), MUT_LATE_CLAIM (room is looked for before the claim, and taken for
- * granted after), MUT_FLUSH_POSTED (a flush waits for nobody).
+ * granted after), MUT_FLUSH_POSTED (a flush waits for nobody), MUT_LIMIT_ADD (with a limit the claim is an
+ * addition, too, after the look for room), MUT_LIMIT_CLAIMED (who gives up has claimed).
  */
 #define GROUPS 2
 #define SLOTS  4
@@ -37,12 +41,42 @@ end:
     od
 }
 
+/* A claim of one slot with a limit. */
+inline claim_limited() {
+    limited = true;
+    do
+    :: limited ->
+        first = claimed;
+        if
+        :: first + 1 <= taken + SLOTS ->
+#ifdef MUT_LIMIT_ADD
+            atomic { first = claimed; claimed++; limited = false }
+#else
+            atomic {
+                if
+                :: claimed == first -> claimed++; limited = false
+                :: else
+                fi
+            }
+#endif
+        :: first + 1 > taken + SLOTS -> /* it gives up, and begins again */
+#ifdef MUT_LIMIT_CLAIMED
+            claimed++;
+#endif
+            (first + 1 <= taken + SLOTS || claimed != first)
+        fi
+    :: !limited -> break
+    od
+}
+
 proctype group(byte g) {
     byte k = 1, n, first, i;
+    bool limited;
     do
     :: k > ORDERS -> break
     :: k <= ORDERS ->
         if
+        :: n = 1; claim_limited(); goto fill
         :: n = 1
         :: n = CLAIM
         fi;
@@ -53,6 +87,7 @@ proctype group(byte g) {
 #if !defined(MUT_NO_ROOM) && !defined(MUT_LATE_CLAIM)
         (first + n <= taken + SLOTS);
 #endif
+fill:
         i = 0;
         do
         :: i == n -> break

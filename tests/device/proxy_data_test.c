@@ -195,7 +195,7 @@ DEVICE_KERNEL(cannot, cannot_args) {
     bad += hem_dev_flush(w, block, peer) != HEM_OK;
     /* Past the checks: the peer's host finds it, and says so for good. */
     if (block.rank == 0)
-        bad += hemd_proxy_tell(w, peer, HEMD_ORDER_SET, 5000, 1) != HEM_OK;
+        bad += hemd_proxy_tell(w, peer, HEMD_ORDER_SET, 5000, 1, HEMD_NEVER) != HEM_OK;
     bad += hem_dev_flush(w, block, peer) != HEM_ERR_RANGE;
     hem_status status = HEM_OK;
     for (int i = 0; i < 1000 && status == HEM_OK; i++)

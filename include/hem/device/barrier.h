@@ -9,19 +9,52 @@
  *
  * `timeout_ns` is that of the wait for the others. Telling a peer that is not mapped (hem_window_options.
  * proxy_peers) takes a slot of a ring that a thread of the host empties: where that is full, the wait for
- * it has no limit, and ends when the peer is gone or the world is revoked or closed. See proxy.h.
+ * it has the same limit, before the other. See proxy.h.
  */
 #ifndef HEM_DEVICE_BARRIER_H
 #define HEM_DEVICE_BARRIER_H
 
 #include <hem/device/window.h>
 
+/** Tell all ranks that this one has entered `epoch`, each thread of the group its share of them. `one`:
+ *  each has one at the most. */
+HEM_DEV hem_status hemd_barrier_tell(hem_dev_window w, hem_group g, uint32_t id, uint64_t epoch,
+                                     int64_t timeout_ns, bool one) {
+    hem_status status = HEM_OK;
+    uint64_t until = 0;
+    for (uint32_t rank = g.rank; rank < (uint32_t)w.size; rank += g.size) {
+        const hemd_peer *peer = &w.peers[rank];
+        uint64_t *arrivals = HEMD_FIXED64(uint64_t *, peer->out_arrivals);
+        if ((int)rank == w.rank)
+            continue;
+        if (arrivals == NULL) {
+            until = until == 0 ? hemd_until(timeout_ns) : until;
+            status = hemd_proxy_also(status, w, (int)rank, HEMD_ORDER_ARRIVE, id, epoch, until);
+        } else if (one) {
+            hemd_store64_release(arrivals + id, epoch, hemd_near(peer));
+        } else {
+            hemd_store64_relaxed(arrivals + id, epoch);
+        }
+    }
+    return status;
+}
+
+/** What the group says of telling `epoch` where not all peers are mapped. If all is well the leader writes
+ *  it down; else hem_dev_barrier_wait does it again, which does no harm to those that have heard it. */
+HEM_DEV_SLOW hem_status hemd_barrier_told(hem_dev_window w, hem_group g, uint32_t id,
+                                          uint64_t epoch, hem_status status) {
+    status = hemd_agree_all(g, status);
+    if (status == HEM_OK && g.rank == 0)
+        hemd_store64_relaxed(HEMD_FIXED64(uint64_t *, w.peers[w.rank].pair_epochs) + id, epoch);
+    return status;
+}
+
 /**
  * Count this entry and tell all ranks of it. The epoch is loaded before the barrier of the group, in
  * which its latency hides, and stored behind it, when all have it.
  */
 HEM_DEV hem_status hemd_barrier_enter(hem_dev_window w, hem_group g, uint32_t id,
-                                      uint64_t *epoch_p) {
+                                      int64_t timeout_ns, uint64_t *epoch_p) {
     uint64_t *own = HEMD_FIXED64(uint64_t *, w.home->epochs) + id;
     const uint64_t epoch = hemd_load64_relaxed(own) + 1u;
     if (hem_group_any(g, hemd_lacks(w, g)))
@@ -29,23 +62,22 @@ HEM_DEV hem_status hemd_barrier_enter(hem_dev_window w, hem_group g, uint32_t id
     if (g.rank == 0)
         hemd_store64_relaxed(own, epoch);
     const bool one = hemd_one_each(w, g);
-    hem_status status = HEM_OK;
     if (!one)
         hemd_fence(false);
-    for (uint32_t rank = g.rank; rank < (uint32_t)w.size; rank += g.size) {
-        const hemd_peer *peer = &w.peers[rank];
-        uint64_t *arrivals = HEMD_FIXED64(uint64_t *, peer->out_arrivals);
-        if ((int)rank == w.rank)
-            continue;
-        if (arrivals == NULL)
-            status = hemd_proxy_also(status, w, (int)rank, HEMD_ORDER_ARRIVE, id, epoch);
-        else if (one)
-            hemd_store64_release(arrivals + id, epoch, hemd_near(peer));
-        else
-            hemd_store64_relaxed(arrivals + id, epoch);
-    }
+    hem_status status = hemd_barrier_tell(w, g, id, epoch, timeout_ns, one);
     *epoch_p = epoch;
-    return HEMD_FIXED32(w.home->proxied) == 0 ? HEM_OK : hemd_agree_all(g, status);
+    return HEMD_FIXED32(w.home->proxied) == 0 ? HEM_OK : hemd_barrier_told(w, g, id, epoch, status);
+}
+
+/** An entry that was counted and may not have been told to everybody. */
+HEM_DEV_SLOW hem_status hemd_barrier_again(hem_dev_window w, hem_group g, uint32_t id,
+                                           uint64_t epoch, int64_t timeout_ns) {
+    const uint64_t *told = HEMD_FIXED64(uint64_t *, w.peers[w.rank].pair_epochs) + id;
+    if (!hem_group_any(g, hemd_load64_relaxed(told) != epoch))
+        return HEM_OK;
+    hemd_fence(false);
+    return hemd_barrier_told(w, g, id, epoch,
+                             hemd_barrier_tell(w, g, id, epoch, timeout_ns, false));
 }
 
 /** Wait until all ranks have entered `epoch`. It cannot end well once any of them is gone. */
@@ -80,7 +112,7 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier(hem_dev_window w, hem_group g,
     uint64_t epoch = 0;
     hem_status status = hemd_check_want(HEM_GE, timeout_ns);
     if (status == HEM_OK)
-        status = hemd_barrier_enter(w, g, id, &epoch);
+        status = hemd_barrier_enter(w, g, id, timeout_ns, &epoch);
     return status == HEM_OK ? hemd_barrier_leave(w, g, id, epoch, timeout_ns) : status;
 }
 
@@ -92,7 +124,7 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier(hem_dev_window w, hem_group g,
  */
 HEM_DEV hem_status hem_dev_barrier_arrive(hem_dev_window w, hem_group g, uint32_t id) {
     uint64_t epoch;
-    return hemd_barrier_exists(w, id) ? hemd_barrier_enter(w, g, id, &epoch) : HEM_ERR_RANGE;
+    return hemd_barrier_exists(w, id) ? hemd_barrier_enter(w, g, id, -1, &epoch) : HEM_ERR_RANGE;
 }
 
 /**
@@ -108,7 +140,9 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_wait(hem_dev_window w, hem_gro
         return status;
     hem_group_sync(g); /* the leader of the arrival has counted it */
     uint64_t epoch = hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.home->epochs) + id);
-    return hemd_barrier_leave(w, g, id, epoch, timeout_ns);
+    if (HEMD_FIXED32(w.home->proxied) != 0)
+        status = hemd_barrier_again(w, g, id, epoch, timeout_ns);
+    return status == HEM_OK ? hemd_barrier_leave(w, g, id, epoch, timeout_ns) : status;
 }
 
 /** hem_dev_barrier between this rank and `peer` alone; its ids are apart. As hem_dev_barrier. */
@@ -131,7 +165,7 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_gro
         hemd_patience patience = hemd_patience_begin(timeout_ns);
         hemd_store64_relaxed(own, epoch);
         if (arrivals == NULL)
-            status = hemd_proxy_tell(w, peer, HEMD_ORDER_ARRIVE, at, epoch);
+            status = hemd_proxy_tell(w, peer, HEMD_ORDER_ARRIVE, at, epoch, hemd_until(timeout_ns));
         else
             hemd_store64_release(arrivals + at, epoch, hemd_near(other));
         if (status == HEM_OK)

@@ -17,7 +17,9 @@
  * Orders are carried out by their numbers, so what a group ordered first is done first, whoever else
  * claims in between. A claim that is given up is never followed by another good one: a wait for room
  * ends badly only when the peer is gone, the world is revoked or closed, or the peer's thread has
- * failed, all of which stay. There is no time limit on it, since a claim cannot be taken back.
+ * failed, all of which stay. There is no time limit on it, since a claim cannot be taken back. Barriers,
+ * which have one, claim a slot by compare and swap and only when it is free: before that there is
+ * nothing to take back.
  */
 #ifndef HEM_DEVICE_PROXY_H
 #define HEM_DEVICE_PROXY_H
@@ -47,11 +49,48 @@ HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, u
     return hemd_ring_await(w, peer, *first_p + count - HEMD_RING_SLOTS);
 }
 
-/** Change a word of a peer after all that this thread has ordered before, by one thread. */
+/** No time limit, as a time. */
+#define HEMD_NEVER UINT64_MAX
+
+/** The time at which a limit that begins now has passed. */
+HEM_DEV uint64_t hemd_until(int64_t timeout_ns) {
+    return timeout_ns < 0 ? HEMD_NEVER : hemd_now_ns() + (uint64_t)timeout_ns;
+}
+
+/** Take the next slot if it is free, or becomes so before the time `until`, by one thread. */
+HEM_DEV hem_status hemd_ring_claim_until(hem_dev_window w, int peer, uint64_t until,
+                                         uint64_t *first_p) {
+    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
+    uint64_t *claimed = HEMD_FIXED64(uint64_t *, w.peers[peer].claimed);
+    hemd_patience patience = hemd_patience_begin(-1);
+    hem_status status = HEM_OK;
+    for (;;) {
+        const uint64_t first = hemd_load64_relaxed(claimed);
+        const uint64_t least = first + 1u - HEMD_RING_SLOTS;
+        if ((int64_t)(hemd_load64_relaxed(&queue->taken) - least) >= 0) {
+            if (hemd_compare_swap64(claimed, first, first + 1u) != first)
+                continue; /* another one has it */
+            hemd_acquire(&queue->taken, false);
+            *first_p = first;
+            return HEM_OK;
+        }
+        if (status != HEM_OK)
+            return status;
+        status = hemd_patience_poll(&patience, w, peer);
+        if (status == HEM_OK && patience.polls % HEMD_POLLS == 0)
+            status = (hem_status)(-(int32_t)hemd_load32_relaxed(&queue->failed));
+        if (status == HEM_OK && patience.polls % HEMD_POLLS == 0 && hemd_now_ns() >= until)
+            status = HEM_ERR_TIMEOUT;
+    }
+}
+
+/** Change a word of a peer after all that this thread has ordered before, by one thread. Where nothing is
+ *  free by the time `until` nothing has been ordered: HEM_ERR_TIMEOUT. */
 HEM_DEV_SLOW hem_status hemd_proxy_tell(hem_dev_window w, int peer, uint32_t what, uint32_t id,
-                                        uint64_t value) {
+                                        uint64_t value, uint64_t until) {
     uint64_t first = 0;
-    hem_status status = hemd_ring_claim(w, peer, 1, &first);
+    hem_status status = until == HEMD_NEVER ? hemd_ring_claim(w, peer, 1, &first)
+                                            : hemd_ring_claim_until(w, peer, until, &first);
     hemd_order order = {0, 0, 0, value, what, id, 1, {0, 0, 0, 0, 0}};
     if (status == HEM_OK)
         hemd_ring_post(HEMD_FIXED64(hemd_ring *, w.peers[peer].ring), first, &order);
@@ -60,8 +99,8 @@ HEM_DEV_SLOW hem_status hemd_proxy_tell(hem_dev_window w, int peer, uint32_t wha
 
 /** The same for one peer of several: `status` is how it went with those before. */
 HEM_DEV hem_status hemd_proxy_also(hem_status status, hem_dev_window w, int peer, uint32_t what,
-                                   uint32_t id, uint64_t value) {
-    hem_status here = hemd_proxy_tell(w, peer, what, id, value);
+                                   uint32_t id, uint64_t value, uint64_t until) {
+    hem_status here = hemd_proxy_tell(w, peer, what, id, value, until);
     return status == HEM_OK ? here : status;
 }
 

@@ -52,7 +52,9 @@ typedef struct hemd_peer {
     const hemd_slot *in_host; /**< the same for ids from device_signals on */
     uint64_t *out_arrivals;   /**< one per barrier id, then one per pair barrier id */
     const uint64_t *in_arrivals;
-    uint64_t *pair_epochs; /**< this rank's own, of barriers with that peer, one per id */
+    /** This rank's own, of barriers with that peer, one per id. Of itself: the last entry into the barrier
+     *  of all that was told to everybody, if some of them are reached through a proxy. */
+    uint64_t *pair_epochs;
     /** Through a proxy: the ring of this rank's kernels, and how many of its slots they have claimed,
      *  in their own memory. */
     struct hemd_ring *ring;

@@ -228,7 +228,8 @@ HEM_DEV hem_status hem_dev_signal_all(hem_dev_window w, hem_group g, uint32_t id
         if ((int)rank == w.rank)
             continue;
         if (word == NULL)
-            status = hemd_proxy_also(status, w, (int)rank, hemd_order_of(op), id, value);
+            status =
+                hemd_proxy_also(status, w, (int)rank, hemd_order_of(op), id, value, HEMD_NEVER);
         else if (weak || !one)
             hemd_change(word, op, value, hemd_out_host(w, id));
         else

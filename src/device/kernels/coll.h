@@ -77,7 +77,7 @@ HEM_DEV_SLOW void hemd_coll_give_up(const hemd_coll_args *args, hem_status statu
 HEM_DEV hem_status hemd_coll_meet(const hemd_coll_args *args, hem_group block) {
     const hem_dev_window w = args->window;
     uint64_t epoch = 0;
-    hem_status status = hemd_barrier_enter(w, block, hem_block_index(), &epoch);
+    hem_status status = hemd_barrier_enter(w, block, hem_block_index(), args->timeout_ns, &epoch);
     if (status != HEM_OK)
         return status;
     hemd_patience patience = hemd_patience_begin(args->timeout_ns);

@@ -1,0 +1,198 @@
+/*
+ * Barriers of kernels with a peer behind a ring that is full, and whose host does nothing for a while: they
+ * end at their time limit, nothing is ordered by those that gave up, the entry stands, the wait that takes
+ * it up again tells it to everybody once there is room, and slots are taken once each. The test plays the
+ * peer's host.
+ *
+ * hem-test: ranks=1 timeout=60
+ */
+#include "proto.h"
+
+#define FAR      2u /* the rank behind the ring; rank 1 is mapped */
+#define SHORT_MS 20
+#define ID       3u
+
+enum {
+    ENTER,
+    TAKE_UP,
+    PAIR,
+    FILL /* all that is free but `rounds` slots */
+};
+
+typedef struct kit {
+    proto p;
+    hemd_ring *ring;
+    uint64_t *claimed; /* of the device */
+    uint64_t taken;
+} kit;
+
+/* Rank 0 of all that is launched does what is asked for; its status is in word 0. */
+DEVICE_KERNEL(act, proto_args) {
+    hem_group g = proto_group(args->scope);
+    hem_dev_window w = proto_window(args, 0);
+    hem_status status = HEM_OK;
+    if (!proto_plays(args->scope))
+        return;
+    if (args->what == ENTER)
+        status = hem_dev_barrier(w, g, ID, args->timeout_ns);
+    else if (args->what == TAKE_UP)
+        status = hem_dev_barrier_wait(w, g, ID, args->timeout_ns);
+    else if (args->what == PAIR)
+        status = hem_dev_barrier_peer(w, g, (int)FAR, ID, args->timeout_ns);
+    else
+        for (uint32_t i = args->rounds; i < HEMD_RING_SLOTS && status == HEM_OK; i++)
+            status = hem_dev_signal(w, g, (int)FAR, 1, HEM_SIGNAL_ADD, 1);
+    if (g.rank == 0)
+        args->ranks[0].words[0] = (uint64_t)(uint32_t)-status;
+}
+
+static void expect(kit *k, uint32_t what, uint32_t rounds, uint32_t scope, int64_t timeout_ns,
+                   hem_status want) {
+    proto_args args = proto_begin(&k->p, rounds);
+    args.what = what;
+    args.scope = scope;
+    args.timeout_ns = timeout_ns;
+    device_launch(act, k->p.stream, 1, 2, &args);
+    proto_end(&k->p);
+    CHECK_EQ(proto_word(&k->p, 0, 0), (uint64_t)(uint32_t)-want);
+}
+
+static uint64_t claimed(const kit *k) {
+    uint64_t value = 0;
+    device_copy(&value, k->claimed, sizeof value);
+    return value;
+}
+
+static uint64_t entered(const kit *k) {
+    uint64_t value = 0;
+    device_copy(&value, &k->p.ranks[0].epochs[ID], sizeof value);
+    return value;
+}
+
+/* The other ranks' side of a barrier. */
+static void arrive(const kit *k, int rank, uint32_t id, uint64_t epoch) {
+    device_copy(&k->p.ranks[0].rows[rank].arrivals[id], &epoch, sizeof epoch);
+}
+
+/* The peer's host carries out all orders, of which the last one is to say that `epoch` was entered. */
+static void carry_out(kit *k, uint32_t id, uint64_t epoch) {
+    uint64_t end = claimed(k);
+    const hemd_order *last = &k->ring->orders[(end - 1) % HEMD_RING_SLOTS];
+    CHECK(end - k->taken <= HEMD_RING_SLOTS);
+    for (; k->taken < end; k->taken++)
+        CHECK_EQ(
+            __atomic_load_n(&k->ring->orders[k->taken % HEMD_RING_SLOTS].turn, __ATOMIC_ACQUIRE),
+            k->taken + 1);
+    CHECK_EQ(last->what, epoch == 0 ? HEMD_ORDER_ADD : HEMD_ORDER_ARRIVE);
+    if (epoch != 0) {
+        CHECK_EQ(last->id, id);
+        CHECK_EQ(last->value, epoch);
+    }
+    __atomic_store_n(&k->ring->taken, k->taken, __ATOMIC_RELEASE);
+}
+
+static void open_kit(kit *k) {
+    memset(k, 0, sizeof *k);
+    proto_open(&k->p, (int)FAR + 1);
+    k->ring = (hemd_ring *)device_host_alloc(sizeof *k->ring);
+    k->claimed = (uint64_t *)device_alloc(sizeof *k->claimed);
+    device_copy(k->claimed, &k->taken, sizeof k->taken);
+    proto_rank *shadow = proto_shadow(&k->p);
+    hemd_peer *peer = &shadow[0].peers[FAR];
+    peer->route = HEMD_ROUTE_PROXY;
+    peer->near = 0;
+    peer->out = NULL;
+    peer->out_host = NULL;
+    peer->out_arrivals = NULL;
+    peer->data = NULL;
+    peer->ring = k->ring;
+    peer->claimed = k->claimed;
+    shadow[0].home.proxied = 1;
+    proto_send(&k->p, shadow);
+    free(shadow);
+}
+
+static void check_barrier(kit *k, uint32_t scope) {
+    uint64_t epoch = entered(k) + 1, told = 0;
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+    uint64_t full = claimed(k);
+    CHECK_EQ(full, k->taken + HEMD_RING_SLOTS);
+    int64_t start = harness_now();
+    expect(k, ENTER, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
+    expect(k, TAKE_UP, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
+    CHECK(harness_now() - start >= 2 * HEM_MS(SHORT_MS));
+    expect(k, TAKE_UP, 0, scope, 0, HEM_ERR_TIMEOUT);
+    /* It counts; who is mapped has been told, and nothing was ordered. */
+    CHECK_EQ(entered(k), epoch);
+    CHECK_EQ(claimed(k), full);
+    device_copy(&told, &k->p.ranks[1].rows[0].arrivals[ID], sizeof told);
+    CHECK_EQ(told, epoch);
+    /* Though all others have come: they would wait for this one for ever. */
+    arrive(k, 1, ID, epoch);
+    arrive(k, (int)FAR, ID, epoch);
+    expect(k, TAKE_UP, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
+    carry_out(k, ID, 0);
+    expect(k, TAKE_UP, 0, scope, LIMIT, HEM_OK);
+    CHECK_EQ(claimed(k), full + 1);
+    /* It is told once. */
+    expect(k, TAKE_UP, 0, scope, LIMIT, HEM_OK);
+    CHECK_EQ(claimed(k), full + 1);
+    carry_out(k, ID, epoch);
+    CHECK_EQ(entered(k), epoch);
+}
+
+/* A slot that is free while others are not may be taken by one with a limit; and with none it is as ever. */
+static void check_last_slot(kit *k, uint32_t scope) {
+    uint64_t epoch = entered(k) + 1;
+    expect(k, FILL, 1 + (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+    arrive(k, 1, ID, epoch);
+    expect(k, ENTER, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT); /* in vain for the far one */
+    CHECK_EQ(claimed(k), k->taken + HEMD_RING_SLOTS);
+    arrive(k, (int)FAR, ID, epoch);
+    expect(k, TAKE_UP, 0, scope, HEM_MS(SHORT_MS), HEM_OK);
+    carry_out(k, ID, epoch);
+    arrive(k, 1, ID, epoch + 1);
+    arrive(k, (int)FAR, ID, epoch + 1);
+    expect(k, ENTER, 0, scope, HEM_FOREVER, HEM_OK);
+    carry_out(k, ID, epoch + 1);
+}
+
+static void check_pair(kit *k, uint32_t scope) {
+    const uint32_t at = PROTO_BARRIERS + ID;
+    uint64_t epoch = 0;
+    device_copy(&epoch, &k->p.ranks[0].pair_epochs[FAR][ID], sizeof epoch);
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+    uint64_t full = claimed(k);
+    expect(k, PAIR, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
+    CHECK_EQ(claimed(k), full);
+    carry_out(k, at, 0);
+    /* The next one makes up for it. */
+    arrive(k, (int)FAR, at, epoch + 2);
+    expect(k, PAIR, 0, scope, LIMIT, HEM_OK);
+    CHECK_EQ(claimed(k), full + 1);
+    carry_out(k, at, epoch + 2);
+}
+
+/* A host that has failed says so at once. */
+static void check_failed(kit *k) {
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), HEM_SCOPE_BLOCK, 0, HEM_OK);
+    __atomic_store_n(&k->ring->failed, (uint32_t)-HEM_ERR_RANGE, __ATOMIC_RELEASE);
+    expect(k, ENTER, 0, HEM_SCOPE_BLOCK, LIMIT, HEM_ERR_RANGE);
+}
+
+int rank_main(hem_world *world) {
+    kit k;
+    open_kit(&k);
+    for (uint32_t scope = HEM_SCOPE_THREAD; scope <= HEM_SCOPE_BLOCK; scope++) {
+        harness_step("scope", scope);
+        check_barrier(&k, scope);
+        check_last_slot(&k, scope);
+        check_pair(&k, scope);
+    }
+    check_failed(&k);
+    proto_close(&k.p);
+    device_free(k.claimed);
+    device_host_free(k.ring);
+    harness_close(world, HEM_OK);
+    return 0;
+}
