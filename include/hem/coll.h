@@ -138,13 +138,17 @@ typedef struct hem_coll {
 HEM_API HEM_MUST_CHECK hem_status hem_coll_run(hem_world *world, const hem_coll *coll,
                                                int64_t timeout_ns);
 
-/** Start it. Does not block. `op_p` is to be freed. Collective in order, but waits for nobody. */
+/**
+ * Start it. Does not block. `op_p` is to be freed. Collective in order, but waits for nobody. On device
+ * buffers it makes an operation first, as hem_coll_plan does: it waits for all ranks then, and is not for
+ * callbacks.
+ */
 HEM_API HEM_MUST_CHECK hem_status hem_coll_start(hem_world *world, const hem_coll *coll,
                                                  hem_op **op_p);
 
 /**
  * Make a persistent operation of it, for hem_op_start. Local: talks to nobody. On device buffers it is
- * collective, for hem_op_start_on, too, and its own time limit is the world's.
+ * collective, for hem_op_start_on, too, and its own time limit is the world's; so not in a callback.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_coll_plan(hem_world *world, const hem_coll *coll,
                                                 hem_op **op_p);
