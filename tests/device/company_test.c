@@ -108,6 +108,7 @@ static void many_runs(hem_world *world, uint64_t seed) {
     device_graph colls[2] = {capture_step(&kit, ALL_COLL, false),
                              capture_step(&kit, ALL_COLL, true)};
     uint64_t steps = 0;
+    CHECK_OK(hem_sync(world, LIMIT)); /* graphs are made before kernels wait: docs/gpu.md */
     for (int round = 0; round < harness_rounds(16); round++) {
         harness_step("round", (uint64_t)round);
         for (int i = 0; i < ROUND; i++, steps++) {
@@ -154,6 +155,7 @@ static void capture_hows(scene *s) {
         device_capture_begin(s->native);
         begun_on_stream(s->t.exchange, &s->hows[h], s->handle, s->handle);
         s->graphs[h] = device_capture_end(s->native);
+        CHECK_OK(hem_sync(s->t.world, LIMIT)); /* before anybody's kernels wait again */
     }
 }
 
