@@ -155,6 +155,16 @@ typedef struct hem_exchange_how {
 } hem_exchange_how;
 
 /**
+ * Make what runs with `how` need, which the first one does otherwise: on a device its tables. It may allocate
+ * device memory and wait for the device, and the runs after it do not; so the first one can be captured
+ * into a graph. Of fields in host memory alone there is nothing to do.
+ *
+ * Local; neighbours need not do the same. @return as hem_exchange_start; HEM_ERR_MEMORY.
+ */
+HEM_API HEM_MUST_CHECK hem_status hem_exchange_prepare(hem_exchange *exchange,
+                                                       const hem_exchange_how *how);
+
+/**
  * Start a run. `how` may be NULL: forward, everything.
  *
  * Does not block. Local. @return HEM_OK; HEM_ERR_ARG if it is still under way or `how` is bad;
@@ -202,7 +212,7 @@ HEM_API hem_op *hem_exchange_op(hem_exchange *exchange);
  * captured into a graph, each replay of which is a run, also mixed with others. The caller orders the
  * streams of different runs. The first run with a `how` makes its tables, too, and may allocate device
  * memory for them (everything, forward, has its own from the start). In a capture that is HEM_ERR_ARG:
- * do one such run first. hem_exchange_status tells what fails later.
+ * call hem_exchange_prepare first. hem_exchange_status tells what fails later.
  *
  * @return as hem_exchange_start, and as hem_stream_call; HEM_ERR_UNSUPPORTED if the stream is a
  *         device's and the exchange is not.

@@ -94,12 +94,9 @@ static void graphs(hem_world *world) {
     device_graph_destroy(device_capture_end(r.stream));
 
     int steps = 0;
-    exchange_on(&r, x, &of_a);
-    launch_step(&r, a, b, 0);
-    exchange_on(&r, x, &of_b);
-    launch_step(&r, b, a, 0);
-    steps += 2;
-
+    CHECK_OK(hem_exchange_prepare(x, &of_a));
+    CHECK_OK(hem_exchange_prepare(x, &of_b));
+    CHECK_OK(hem_exchange_prepare(x, &of_b));
     device_capture_begin(r.stream);
     exchange_on(&r, x, &of_a);
     launch_step(&r, a, b, 0);

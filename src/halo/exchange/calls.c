@@ -102,6 +102,24 @@ hem_status hemi_exchange_fail_broken(const hem_exchange *x, const char *call) {
     return hemi_fail(HEM_ERR_REVOKED, "%s: the exchange is broken: %.200s", call, x->text);
 }
 
+hem_status hem_exchange_prepare(hem_exchange *x, const hem_exchange_how *given) {
+    hem_exchange_how how;
+    hem_status status = check(x, "hem_exchange_prepare");
+    if (status == HEM_OK)
+        status = hemi_engine_check(x->world, "hem_exchange_prepare");
+    if (status == HEM_OK)
+        status = hemi_exchange_read_how(x, given, &how);
+    if (status != HEM_OK)
+        return status;
+    hemi_engine_lock(x->world);
+    if (x->broken)
+        status = hemi_exchange_fail_broken(x, "hem_exchange_prepare");
+    else if (x->device != NULL)
+        status = hemi_halo_device_prepare(x, &how);
+    hemi_engine_unlock(x->world);
+    return status;
+}
+
 hem_status hem_exchange_start(hem_exchange *x, const hem_exchange_how *given) {
     hem_exchange_how how;
     hem_status status = check(x, "hem_exchange_start");

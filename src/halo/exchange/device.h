@@ -286,6 +286,9 @@ hem_status hemi_halo_device_launch_finish(hem_exchange *x);
 /** The exchange is broken: end this rank's kernels, tell the neighbours'. `gone`: enum hemi_gone. */
 void hemi_halo_device_break(hem_exchange *x, uint64_t gone);
 
+/** Make what runs with `how` need. Under the lock. */
+hem_status hemi_halo_device_prepare(hem_exchange *x, const hem_exchange_how *how);
+
 /** A run on a stream of the device. Under the lock. */
 hem_status hemi_halo_device_start_on(hem_exchange *x, const hem_exchange_how *how, void *stream);
 hem_status hemi_halo_device_finish_on(hem_exchange *x, void *stream);

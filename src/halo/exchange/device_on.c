@@ -8,12 +8,17 @@ static hem_status find_plan(hem_exchange *x, const hem_exchange_how *how, bool c
     if (plan == NULL && captured)
         return hemi_fail(HEM_ERR_ARG,
                          "hem_exchange_start_on: this combination of fields and sides is used for "
-                         "the first time, and on a stream that is being captured: do one such run "
-                         "before");
+                         "the first time, and on a stream that is being captured: call "
+                         "hem_exchange_prepare before");
     if (plan == NULL)
         return hemi_halo_plan_make(x, how, plan_p);
     *plan_p = plan;
     return HEM_OK;
+}
+
+hem_status hemi_halo_device_prepare(hem_exchange *x, const hem_exchange_how *how) {
+    hemi_halo_plan *plan = NULL;
+    return find_plan(x, how, false, &plan);
 }
 
 static bool is_captured(const hemi_halo_device *d, void *stream) {
