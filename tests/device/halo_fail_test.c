@@ -97,6 +97,7 @@ static void mismatch(kit *k) {
     CHECK(status == HEM_ERR_MISMATCH || status == HEM_ERR_REVOKED);
     CHECK_STATUS(hem_exchange_finish(x, LIMIT), status);
     CHECK_STATUS(hem_exchange_start(x, NULL), HEM_ERR_REVOKED);
+    CHECK_STATUS(hem_exchange_prepare(x, NULL), HEM_ERR_REVOKED);
     check_other(k);
     CHECK_OK(hem_exchange_destroy(x));
 }

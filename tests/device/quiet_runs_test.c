@@ -1,7 +1,8 @@
 /*
  * After its first runs, an exchange, a planned collective and a pipe run on streams without allocating
- * host memory, and so do runs that the host starts. What the device's module or the driver does for a
- * launch does not count: the stand-in allocates what it puts into its queues.
+ * host memory, and so do runs that the host starts, and the first one of an exchange in a new way that was
+ * prepared. What the device's module or the driver does for a launch does not count: the stand-in
+ * allocates what it puts into its queues.
  *
  * hem-test: ranks=1,2,3,5 modes=processes,threads timeout=60
  */
@@ -100,6 +101,29 @@ static void exchange_by_host(const setup_site *s, const setup_object *o) {
     CHECK_OK(hem_exchange_run(o->exchange, NULL, LIMIT));
 }
 
+/* After a preparation not even the first run with a `how` allocates. */
+static void check_prepared(const setup_site *s, int which) {
+    hem_exchange_how how;
+    setup_object o;
+    memset(&how, 0, sizeof how);
+    how.struct_size = sizeof how;
+    how.sides = HEM_SIDE_LOW(0);
+    CHECK_OK(setup_make(s, which, &o));
+    exchange_on_stream(s, &o);
+    counting = false;
+    CHECK_OK(hem_exchange_prepare(o.exchange, &how));
+    allocations = 0;
+    counting = true;
+    CHECK_OK(hem_exchange_start_on(o.exchange, &how, s->ring.handle));
+    CHECK_OK(hem_exchange_finish_on(o.exchange, s->ring.handle));
+    counting = false;
+    CHECK_EQ(allocations, 0);
+    device_stream_sync(s->ring.stream);
+    CHECK_OK(hem_exchange_status(o.exchange));
+    CHECK_OK(hem_sync(s->ring.world, LIMIT));
+    CHECK_OK(setup_drop(&o));
+}
+
 /* Short messages, then long ones, to the right and from the left. */
 static void pipe_on_stream(const setup_site *s, const setup_object *o) {
     hem_pipe_half out, in;
@@ -154,6 +178,8 @@ int rank_main(hem_world *world) {
     check(&s, SETUP_COLL_LONG, coll_on_stream, coll_by_host);
     check(&s, SETUP_STAGED, exchange_on_stream, exchange_by_host);
     check(&s, SETUP_DIRECT, exchange_on_stream, exchange_by_host);
+    check_prepared(&s, SETUP_STAGED);
+    check_prepared(&s, SETUP_DIRECT);
     check(&s, SETUP_PIPE, pipe_on_stream, pipe_on_stream);
     setup_close(&s);
     device_free(memory);

@@ -50,6 +50,7 @@ static void calls_say_closed(struct rank *r) {
     hem_exchange *exchange = NULL;
     bool done = false;
 
+    CHECK_STATUS(hem_exchange_prepare(r->exchange, NULL), HEM_ERR_CLOSED);
     CHECK_STATUS(hem_exchange_start(r->exchange, NULL), HEM_ERR_CLOSED);
     CHECK_STATUS(hem_exchange_run(r->exchange, NULL, LIMIT), HEM_ERR_CLOSED);
     CHECK_STATUS(hem_exchange_finish(r->exchange, LIMIT), HEM_ERR_CLOSED);

@@ -183,9 +183,13 @@ static void bad_how(struct rank *r) {
     } longer = {.how = {.struct_size = sizeof longer}, .more = 1};
 
     CHECK_STATUS(hem_exchange_run(exchange, &how, LIMIT), HEM_ERR_ARG);
+    CHECK_STATUS(hem_exchange_prepare(exchange, &how), HEM_ERR_ARG);
     CHECK_STATUS(hem_exchange_start(exchange, &longer.how), HEM_ERR_ARG);
     how = (hem_exchange_how){.struct_size = 0};
     CHECK_STATUS(hem_exchange_start(exchange, &how), HEM_ERR_ARG);
+    CHECK_STATUS(hem_exchange_prepare(exchange, &how), HEM_ERR_ARG);
+    CHECK_STATUS(hem_exchange_prepare(NULL, NULL), HEM_ERR_ARG);
+    CHECK_OK(hem_exchange_prepare(exchange, NULL));
     CHECK_STATUS(hem_exchange_run(exchange, NULL, -5), HEM_ERR_ARG);
     /* A longer struct whose tail is zero means what the short one does. */
     longer.more = 0;
