@@ -48,7 +48,7 @@ int rank_main(hem_world *world) {
         harness_sanitized() || !device_stands_in() ? 5 : 1; /* plans of a GPU take long */
     for (int kind = HEM_BROADCAST; kind <= HEM_ALLTOALLV; kind++) {
         bool all = kind == HEM_ALLREDUCE || kind == HEM_REDUCE_SCATTER || kind == HEM_ALLGATHER;
-        for (size_t i = 0; i < 16; i += harness_sanitized() ? 3 : 1) {
+        for (size_t i = 0; i < 16; i++) {
             for (size_t k = 0; k < 16 && all; k += sparse)
                 one_case(&kit, seed, kind, i, (i + k) % 16, false);
             one_case(&kit, seed, kind, i, i * 3 % 16, false);
