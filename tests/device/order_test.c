@@ -66,7 +66,6 @@ typedef struct test {
     int left;
     int right;
     proxy_kit_who who;
-    bool proxied; /* some peers are */
 } test;
 
 typedef struct run_args {
@@ -265,7 +264,7 @@ static void make_program(program *p, int b, bool gets, bool kernel_receives, har
 static void make_road(const test *t, road *l, int sender, uint64_t seed) {
     harness_rng rng = harness_rng_of(seed, 1, (uint64_t)sender);
     int receiver = (sender + 1) % hem_world_size(t->world);
-    bool through_host = t->proxied && proxy_kit_proxied(t->who, sender, receiver);
+    bool through_host = proxy_kit_proxied(t->who, sender, receiver);
     l->kernel_sends = harness_below(&rng, 3) != 0;
     l->kernel_receives = harness_below(&rng, 3) != 0;
     for (int b = 0; b < BLOCKS; b++)
@@ -321,19 +320,14 @@ static void free_side(road *l) {
 static void all_rounds(test *t, uint64_t seed, int rounds) {
     harness_rng own = harness_rng_of(seed, 2, (uint64_t)t->rank);
     hem_window_options o = window_kit_options((size_t)BLOCKS * AREA);
-    int peers[64];
     uint64_t started = 0;
     o.signals = 2 * DEVICE;
     o.device_signals = DEVICE;
-    for (int r = 0; t->proxied && r < hem_world_size(t->world); r++)
-        if (proxy_kit_proxied(t->who, t->rank, r))
-            peers[o.proxy_peer_count++] = r;
-    o.proxy_peers = peers;
-    t->window = window_kit_create(t->world, &o);
+    t->window = proxy_kit_create_with(t->world, o, t->who);
     t->out = make_side();
     t->in = make_side();
     for (int round = 0; round < rounds; round++) {
-        harness_step(t->proxied ? "through hosts" : "mapped", (uint64_t)round);
+        harness_step(t->who == PROXY_KIT_NONE ? "mapped" : "through hosts", (uint64_t)round);
         one_round(t, seed + (uint64_t)round, &started, &own);
     }
     CHECK_OK(hem_window_destroy(t->window));
@@ -349,12 +343,12 @@ int rank_main(hem_world *world) {
     t.rank = hem_world_rank(world);
     t.left = harness_left(world);
     t.right = harness_right(world);
-    t.who = PROXY_KIT_ODD;
+    t.who = PROXY_KIT_NONE;
     t.wrong = (uint64_t *)device_alloc(8);
     t.streams[0] = device_stream_create();
     t.streams[1] = device_stream_create();
     all_rounds(&t, seed, harness_rounds(150));
-    t.proxied = true;
+    t.who = PROXY_KIT_ODD;
     all_rounds(&t, seed + 1000, harness_rounds(150));
     device_stream_destroy(t.streams[0]);
     device_stream_destroy(t.streams[1]);

@@ -173,6 +173,17 @@ static void check_pair(kit *k, uint32_t scope) {
     carry_out(k, at, epoch + 2);
 }
 
+/* That a peer is gone counts more than that the time is over. */
+static void check_gone(kit *k) {
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), HEM_SCOPE_BLOCK, 0, HEM_OK);
+    proto_raise(&k->p, HEMD_TROUBLE_RANKS + FAR, HEM_ERR_PEER);
+    proto_raise(&k->p, HEMD_TROUBLE_SOME, HEM_ERR_PEER);
+    expect(k, ENTER, 0, HEM_SCOPE_BLOCK, 0, HEM_ERR_PEER);
+    proto_raise(&k->p, HEMD_TROUBLE_SOME, HEM_OK);
+    proto_raise(&k->p, HEMD_TROUBLE_RANKS + FAR, HEM_OK);
+    expect(k, TAKE_UP, 0, HEM_SCOPE_BLOCK, 0, HEM_ERR_TIMEOUT);
+}
+
 /* A host that has failed says so at once. */
 static void check_failed(kit *k) {
     expect(k, FILL, (uint32_t)(claimed(k) - k->taken), HEM_SCOPE_BLOCK, 0, HEM_OK);
@@ -189,6 +200,7 @@ int rank_main(hem_world *world) {
         check_last_slot(&k, scope);
         check_pair(&k, scope);
     }
+    check_gone(&k);
     check_failed(&k);
     proto_close(&k.p);
     device_free(k.claimed);

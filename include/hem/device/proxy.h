@@ -26,6 +26,15 @@
 
 #include <hem/device/wait.h>
 
+/** After a look in vain for what the peer's thread has carried out. As hemd_patience_poll. */
+HEM_DEV hem_status hemd_ring_poll(hemd_patience *patience, hem_dev_window w, int peer) {
+    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
+    hem_status status = hemd_patience_poll(patience, w, peer);
+    if (status == HEM_OK && patience->polls % HEMD_POLLS == 0)
+        status = (hem_status)(-(int32_t)hemd_load32_relaxed(&queue->failed));
+    return status;
+}
+
 /** Wait until the orders in all slots below `least` have been carried out, by one thread. */
 HEM_DEV hem_status hemd_ring_await(hem_dev_window w, int peer, uint64_t least) {
     const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
@@ -34,9 +43,7 @@ HEM_DEV hem_status hemd_ring_await(hem_dev_window w, int peer, uint64_t least) {
     while ((int64_t)(hemd_load64_relaxed(&queue->taken) - least) < 0) {
         if (status != HEM_OK)
             return status;
-        status = hemd_patience_poll(&patience, w, peer);
-        if (status == HEM_OK && patience.polls % HEMD_POLLS == 0)
-            status = (hem_status)(-(int32_t)hemd_load32_relaxed(&queue->failed));
+        status = hemd_ring_poll(&patience, w, peer);
     }
     hemd_acquire(&queue->taken, false);
     return HEM_OK;
@@ -62,7 +69,8 @@ HEM_DEV hem_status hemd_ring_claim_until(hem_dev_window w, int peer, uint64_t un
                                          uint64_t *first_p) {
     const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
     uint64_t *claimed = HEMD_FIXED64(uint64_t *, w.peers[peer].claimed);
-    hemd_patience patience = hemd_patience_begin(-1);
+    const uint64_t now = hemd_now_ns();
+    hemd_patience patience = hemd_patience_begin(until > now ? (int64_t)(until - now) : 0);
     hem_status status = HEM_OK;
     for (;;) {
         const uint64_t first = hemd_load64_relaxed(claimed);
@@ -76,11 +84,7 @@ HEM_DEV hem_status hemd_ring_claim_until(hem_dev_window w, int peer, uint64_t un
         }
         if (status != HEM_OK)
             return status;
-        status = hemd_patience_poll(&patience, w, peer);
-        if (status == HEM_OK && patience.polls % HEMD_POLLS == 0)
-            status = (hem_status)(-(int32_t)hemd_load32_relaxed(&queue->failed));
-        if (status == HEM_OK && patience.polls % HEMD_POLLS == 0 && hemd_now_ns() >= until)
-            status = HEM_ERR_TIMEOUT;
+        status = hemd_ring_poll(&patience, w, peer);
     }
 }
 

@@ -102,17 +102,22 @@ hem_status hemi_exchange_fail_broken(const hem_exchange *x, const char *call) {
     return hemi_fail(HEM_ERR_REVOKED, "%s: the exchange is broken: %.200s", call, x->text);
 }
 
+/* What comes before everything about a run. */
+static hem_status check_run(const hem_exchange *x, const hem_exchange_how *given, const char *call,
+                            hem_exchange_how *how) {
+    hem_status status = check(x, call);
+    if (status == HEM_OK)
+        status = hemi_engine_check(x->world, call);
+    return status == HEM_OK ? hemi_exchange_read_how(x, given, how) : status;
+}
+
 hem_status hem_exchange_prepare(hem_exchange *x, const hem_exchange_how *given) {
     hem_exchange_how how;
-    hem_status status = check(x, "hem_exchange_prepare");
-    if (status == HEM_OK)
-        status = hemi_engine_check(x->world, "hem_exchange_prepare");
-    if (status == HEM_OK)
-        status = hemi_exchange_read_how(x, given, &how);
+    hem_status status = check_run(x, given, "hem_exchange_prepare", &how);
     if (status != HEM_OK)
         return status;
     hemi_engine_lock(x->world);
-    if (x->broken)
+    if (hemi_halo_device_is_broken(x))
         status = hemi_exchange_fail_broken(x, "hem_exchange_prepare");
     else if (x->device != NULL)
         status = hemi_halo_device_prepare(x, &how);
@@ -122,11 +127,7 @@ hem_status hem_exchange_prepare(hem_exchange *x, const hem_exchange_how *given) 
 
 hem_status hem_exchange_start(hem_exchange *x, const hem_exchange_how *given) {
     hem_exchange_how how;
-    hem_status status = check(x, "hem_exchange_start");
-    if (status == HEM_OK)
-        status = hemi_engine_check(x->world, "hem_exchange_start");
-    if (status == HEM_OK)
-        status = hemi_exchange_read_how(x, given, &how);
+    hem_status status = check_run(x, given, "hem_exchange_start", &how);
     if (status != HEM_OK)
         return status;
     hem_world *world = x->world;

@@ -16,9 +16,10 @@ hem_status hemi_answer_hear(hem_exchange *x, const hemi_bag *bag);
 /** The lane with a neighbour, or NULL. */
 hemi_halo_lane *hemi_lane_with(const hem_exchange *x, uint32_t peer);
 
-/** Give each neighbour's record to `hear`, with its lane. All must have `told` something. hello.c */
+/** Take what a neighbour says. */
 typedef hem_status (*hemi_hear_fn)(hem_exchange *x, hemi_halo_lane *lane,
                                    const hemi_record *record);
+/** Give each neighbour's record to `hear`, with its lane. All must have `told` something. hello.c */
 hem_status hemi_connect_hear(hem_exchange *x, const hemi_bag *bag, hemi_hear_fn hear,
                              const char *told);
 
