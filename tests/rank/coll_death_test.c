@@ -197,7 +197,8 @@ static void survive(struct rank *r, coll_buffers *b) {
                      coll_kind_name(r->c.kind), hem_status_name(status),
                      (unsigned long long)completed, hem_last_error());
     CHECK_NAMES_RANK(fate.victim);
-    death_clock_check(r->twin, r->clock, coll_kind_name(r->c.kind), fate.victim, called, false);
+    death_clock_check(r->twin, r->clock, coll_kind_name(r->c.kind), fate.victim, called,
+                      !harness_threads());
     /* Nothing that needs everybody works any more, and that is said at once. */
     CHECK_STATUS(hem_sync(r->world, LIMIT), HEM_ERR_PEER);
     coll_buffers_free(b);

@@ -24,7 +24,11 @@ void death_clock_check(hem_world *world, hem_window *clock, const char *what, in
     CHECK_OK(hem_fetch_add(clock, hem_world_rank(world), 0, 0, &when));
     CHECK(when != 0);
     took = harness_now() - ((int64_t)when > called ? (int64_t)when : called);
+    if (took <= death_clock_limit(hem_world_size(world), false))
+        return;
     if (took > death_clock_limit(hem_world_size(world), busy))
         harness_fail(__FILE__, __LINE__, "%s: rank %d's death was learnt after %lld us", what,
                      victim, (long long)took / 1000);
+    fprintf(stderr, "late: %s: rank %d's death was learnt after %lld us\n", what, victim,
+            (long long)took / 1000);
 }

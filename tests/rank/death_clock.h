@@ -17,6 +17,9 @@ void death_clock_stamp(hem_world *world, hem_window *clock);
 /**
  * Fail if the limit has passed since `victim` died. Whoever was at something else by then has not waited
  * before `called`, which is 0 where it waited already.
+ *
+ * Ranks that were `busy` and learn of it after the limit of others, but within their own, say so; the scripts
+ * (tests/script/death.bash) count them, and allow few.
  */
 void death_clock_check(hem_world *world, hem_window *clock, const char *what, int victim,
                        int64_t called, bool busy);
