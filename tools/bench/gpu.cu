@@ -136,7 +136,7 @@ static void open_rank(struct gpu_rank *rank, const struct gpu_args *args, hem_wo
     NEED_CUDA(cudaGetDeviceCount(&devices));
     NEED_CUDA(cudaSetDevice(rank->rank % devices));
     NEED_CUDA(cudaGetDeviceProperties(&facts, rank->rank % devices));
-    rank->l2_bytes = (size_t)facts.l2CacheSize;
+    rank->l2_bytes = (size_t)facts.l2CacheSize * (size_t)min(devices, rank->ranks);
     rank->processors = facts.multiProcessorCount;
     NEED_CUDA(cudaStreamCreateWithFlags(&rank->stream, cudaStreamNonBlocking));
     NEED_CUDA(cudaMalloc((void **)&rank->wrong, sizeof(*rank->wrong)));
@@ -146,8 +146,8 @@ static void open_rank(struct gpu_rank *rank, const struct gpu_args *args, hem_wo
     }
     if (rank->rank == 0)
         gpu_note(rank, "%s, %d SMs, L2 %zu MiB, %d GPU%s, ranks as %s", facts.name,
-                 rank->processors, rank->l2_bytes >> 20, devices, devices == 1 ? "" : "s",
-                 args->processes ? "processes" : "threads");
+                 rank->processors, (size_t)facts.l2CacheSize >> 20, devices,
+                 devices == 1 ? "" : "s", args->processes ? "processes" : "threads");
 }
 
 static void close_rank(struct gpu_rank *rank) {
@@ -187,6 +187,7 @@ static int be_rank(hem_world *world, void *arg) {
 
     open_rank(&rank, (const struct gpu_args *)arg, world);
     gpu_watch(&rank, "set-up");
+    gpu_warm(&rank);
     run(&rank);
     close_rank(&rank);
     return 0;

@@ -10,7 +10,8 @@
  *    "line_ns":0,"blocks":8,"l2":1}
  *
  * `blocks` is the grid that was really launched, as the captured graph says. `l2` is 1 where all that
- * is read and written fits into the GPU's L2 cache.
+ * is read and written fits into the GPU's L2 cache, and 2 where it does not; with several GPUs their
+ * caches together count.
  *
  * How it is measured. What is measured is captured `inner` times into one CUDA graph. A sample is: all
  * ranks meet on the host, replay, event, replay, event; the time between the two events counts, so
@@ -54,7 +55,7 @@ struct gpu_rank {
     hem_world *world;
     int rank;
     int ranks;
-    size_t l2_bytes;
+    size_t l2_bytes; /* of all GPUs that ranks are on */
     int processors;
     cudaStream_t stream;
     hem_stream *hem; /* the same for Hem; NULL for the others */
@@ -97,6 +98,10 @@ void gpu_check(struct gpu_rank *rank, const void *memory, size_t bytes, uint32_t
 /* Wait for this rank's stream, after which its kernels are done. */
 void gpu_finish(const struct gpu_rank *rank);
 
+/* Keep the GPU busy for a while: one that was idle has a low clock, which would make whatever is measured
+ * first look slow. By all ranks. */
+void gpu_warm(struct gpu_rank *rank);
+
 struct gpu_result {
     double us;       /* of one call of the body, valid on all ranks */
     unsigned blocks; /* the largest grid in the graph; 0: there is no kernel in it */
@@ -116,7 +121,7 @@ struct gpu_line {
     unsigned cap;    /* blocks at most, a second part of the way; 0: none */
     size_t bytes;
     size_t moved;   /* what the rate counts; 0: bytes */
-    size_t touched; /* by all ranks */
+    size_t touched; /* different bytes in device memory that all ranks read or write */
 };
 
 void gpu_print(const struct gpu_rank *rank, const struct gpu_line *line, struct gpu_result result);
@@ -128,6 +133,10 @@ void gpu_note(const struct gpu_rank *rank, const char *format, ...)
 /* A plain copy by `blocks` blocks, 16 bytes at a time, on the rank's stream. */
 void gpu_copy(const struct gpu_rank *rank, void *to, const void *from, size_t bytes,
               unsigned blocks);
+
+/* The same, but what is loaded once is stored `copies` times, one copy behind the other. */
+void gpu_spread(const struct gpu_rank *rank, void *to, const void *from, size_t bytes,
+                unsigned copies, unsigned blocks);
 
 /* The benchmarks. */
 void gpu_signal(struct gpu_rank *rank);

@@ -4,8 +4,13 @@
  *
  * hem   a persistent collective, started on the stream
  * nccl  ncclAllReduce, ncclAllGather
+ * raw   what as many blocks can move, at the same time as the other ranks', without waiting for
+ *       anything. At the least a rank loads n bytes and stores n of a sum, its share from and to
+ *       everybody: a plain copy. Of an all-gather it loads its own n bytes once and stores them for
+ *       each rank. Nothing is added here, and all is this rank's own memory
  *
- * Each with as many blocks as it likes, and then with at most so many (--blocks).
+ * Each with as many blocks as it likes, raw with its part of the multiprocessors, and then with at
+ * most so many (--blocks).
  */
 #include "gpu.h"
 #include "gpu_nccl.h"
@@ -47,7 +52,8 @@ static __global__ void check_kernel(const float *memory, size_t count, unsigned 
 }
 
 static void check_sum(struct gpu_rank *rank, struct coll *coll, unsigned turn) {
-    unsigned factor = (unsigned)(rank->ranks * (rank->ranks + 1) / 2);
+    int sum = rank->ranks * (rank->ranks + 1) / 2;
+    unsigned factor = (unsigned)(rank->args->who == GPU_RAW ? rank->rank + 1 : sum);
     unsigned wrong = 0;
 
     NEED_CUDA(cudaMemsetAsync(rank->wrong, 0, sizeof(wrong), rank->stream));
@@ -66,24 +72,47 @@ static size_t recv_bytes(const struct gpu_rank *rank, const struct coll *coll) {
     return coll->reduces ? coll->bytes : coll->bytes * (size_t)rank->ranks;
 }
 
-static void body(struct gpu_rank *rank, void *ctx) {
-    struct coll *coll = (struct coll *)ctx;
-
-    if (rank->args->who == GPU_HEM)
-        NEED_HEM(hem_op_start_on(coll->op, rank->hem));
-    else if (coll->reduces)
+static void by_nccl(struct gpu_rank *rank, struct coll *coll) {
+    if (coll->reduces)
         gpu_nccl_allreduce(rank, coll->nccl, coll->send, coll->recv, coll->bytes);
     else
         gpu_nccl_allgather(rank, coll->nccl, coll->send, coll->recv, coll->bytes);
 }
 
+static void by_copy(struct gpu_rank *rank, const struct coll *coll) {
+    int devices = 1;
+    NEED_CUDA(cudaGetDeviceCount(&devices));
+    int together = (rank->ranks + devices - 1) / devices; /* ranks of a GPU */
+    unsigned share = (unsigned)max(rank->processors / together, 1);
+    unsigned blocks = coll->blocks > 0 ? coll->blocks : share;
+
+    if (coll->reduces)
+        gpu_copy(rank, coll->recv, coll->send, coll->bytes, blocks);
+    else
+        gpu_spread(rank, coll->recv, coll->send, coll->bytes, (unsigned)rank->ranks, blocks);
+}
+
+static void body(struct gpu_rank *rank, void *ctx) {
+    struct coll *coll = (struct coll *)ctx;
+
+    if (rank->args->who == GPU_HEM)
+        NEED_HEM(hem_op_start_on(coll->op, rank->hem));
+    else if (rank->args->who == GPU_RAW)
+        by_copy(rank, coll);
+    else
+        by_nccl(rank, coll);
+}
+
 static void verify(struct gpu_rank *rank, struct coll *coll, unsigned turn) {
+    bool raw = rank->args->who == GPU_RAW;
+
     if (coll->reduces)
         fill_kernel<<<rank->processors, THREADS, 0, rank->stream>>>((float *)(void *)coll->send,
                                                                     coll->bytes / sizeof(float),
                                                                     turn, (unsigned)rank->rank + 1);
     else
         gpu_fill(rank, coll->send, coll->bytes, 100 * turn + (unsigned)rank->rank);
+    NEED_CUDA(cudaGetLastError());
     NEED_CUDA(cudaMemsetAsync(coll->recv, 0x55, recv_bytes(rank, coll), rank->stream));
     gpu_finish(rank);
     gpu_meet(rank);
@@ -94,7 +123,7 @@ static void verify(struct gpu_rank *rank, struct coll *coll, unsigned turn) {
         check_sum(rank, coll, turn);
     for (int from = 0; from < rank->ranks && !coll->reduces; from++)
         gpu_check(rank, coll->recv + (size_t)from * coll->bytes, coll->bytes,
-                  100 * turn + (unsigned)from);
+                  100 * turn + (unsigned)(raw ? rank->rank : from));
 }
 
 static void plan(struct gpu_rank *rank, struct coll *coll) {
@@ -114,6 +143,8 @@ static void plan(struct gpu_rank *rank, struct coll *coll) {
 static void run_size(struct gpu_rank *rank, struct coll *coll) {
     struct gpu_line line = {NULL, coll->blocks, coll->bytes, 0, 0};
 
+    if (rank->args->who == GPU_RAW && coll->bytes % 16 != 0)
+        return; /* plain copies are of whole vectors */
     gpu_watch(rank, "%u blocks, %zu bytes", coll->blocks, coll->bytes);
     line.touched = (coll->bytes + recv_bytes(rank, coll)) * (size_t)rank->ranks;
     if (rank->args->who == GPU_HEM)

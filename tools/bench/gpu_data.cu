@@ -96,10 +96,48 @@ static __global__ void __launch_bounds__(COPY_THREADS)
         to[i] = from[i];
 }
 
-void gpu_copy(const struct gpu_rank *rank, void *to, const void *from, size_t bytes,
-              unsigned blocks) {
+/* Each piece is loaded once and stored `copies` times, `count` pieces apart. */
+static __global__ void __launch_bounds__(COPY_THREADS)
+    spread_kernel(uint4 *to, const uint4 *from, size_t count, unsigned copies) {
+    size_t stride = (size_t)gridDim.x * blockDim.x;
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+    for (; i + 3 * stride < count; i += 4 * stride) {
+        uint4 a = from[i];
+        uint4 b = from[i + stride];
+        uint4 c = from[i + 2 * stride];
+        uint4 d = from[i + 3 * stride];
+        for (unsigned copy = 0; copy < copies; copy++) {
+            uint4 *at = to + copy * count + i;
+            at[0] = a;
+            at[stride] = b;
+            at[2 * stride] = c;
+            at[3 * stride] = d;
+        }
+    }
+    for (; i < count; i += stride) {
+        uint4 a = from[i];
+        for (unsigned copy = 0; copy < copies; copy++)
+            to[copy * count + i] = a;
+    }
+}
+
+static void check_whole(size_t bytes) {
     if (bytes % sizeof(uint4) != 0)
         gpu_die("sizes of plain copies are multiples of 16");
+}
+
+void gpu_spread(const struct gpu_rank *rank, void *to, const void *from, size_t bytes,
+                unsigned copies, unsigned blocks) {
+    check_whole(bytes);
+    spread_kernel<<<blocks, COPY_THREADS, 0, rank->stream>>>((uint4 *)to, (const uint4 *)from,
+                                                             bytes / sizeof(uint4), copies);
+    NEED_CUDA(cudaGetLastError());
+}
+
+void gpu_copy(const struct gpu_rank *rank, void *to, const void *from, size_t bytes,
+              unsigned blocks) {
+    check_whole(bytes);
     copy_kernel<<<blocks, COPY_THREADS, 0, rank->stream>>>((uint4 *)to, (const uint4 *)from,
                                                            bytes / sizeof(uint4));
     NEED_CUDA(cudaGetLastError());

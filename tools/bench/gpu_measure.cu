@@ -13,6 +13,7 @@ enum {
 
 /* All samples of a configuration together take about so long. */
 static const double samples_us = 150e3;
+static const unsigned long long warm_ns = 200000000;
 
 struct replay {
     cudaGraph_t graph;
@@ -103,6 +104,22 @@ static int compare(const void *a, const void *b) {
     double y = *(const double *)b;
 
     return (x > y) - (x < y);
+}
+
+static __global__ void spin_kernel(unsigned long long ns) {
+    unsigned long long begin, now;
+
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - begin < ns);
+}
+
+void gpu_warm(struct gpu_rank *rank) {
+    spin_kernel<<<rank->processors, 256, 0, rank->stream>>>(warm_ns);
+    NEED_CUDA(cudaGetLastError());
+    gpu_finish(rank);
+    gpu_meet(rank);
 }
 
 /* An odd number, the same on all ranks. */

@@ -7,12 +7,15 @@
  *       copies a half; "into" is the same with only the receiver's there, so that the sender copies
  *       all; "window" is a kernel written by hand that puts, with a handshake before and a signal
  *       after, always with all blocks. The first two are not for short messages. "engines" is the
- *       copy engines' way, which takes no block at all: an exchange between the two ranks
+ *       copy engines' way, which takes no block at all: an exchange between the two ranks.
+ *       Through staging and straight also with buffers that are "odd", which both begin 1 byte
+ *       behind an aligned address, and "apart", of which only the sender's does. Staging itself is
+ *       aligned: both copies of "odd" are between different alignments there, and one of "apart"
  * nccl  ncclSend and ncclRecv in a group; once more as "straight", to be compared
  * raw   what as many blocks can copy, at the same time as the other rank's, without waiting for
  *       anything. A message through staging is copied twice, by the sender's blocks and by the
  *       receiver's, so each rank copies n bytes (one), or 2 n (both); straight, half of that.
- *       "engines" is cudaMemcpyAsync of n bytes by who sends
+ *       "engines" is cudaMemcpyAsync of n bytes by who sends. All is aligned
  */
 #include "gpu.h"
 #include "gpu_engines.h"
@@ -24,26 +27,47 @@ enum form {
     STRAIGHT,
     INTO,
     WINDOW,
-    ENGINES,
-    FORMS
+    ENGINES
 };
 
-/* What the forms are called before "both" and "one". */
-static const char *const names[FORMS][2] = {{"one", "both"},
-                                            {"straight-one", "straight-both"},
-                                            {"into-one", "into-both"},
-                                            {"window-one", "window-both"},
-                                            {"engines-one", "engines-both"}};
+struct way {
+    const char *names[2]; /* one way, both ways */
+    enum form form;
+    size_t from; /* bytes by which what is sent is misaligned */
+    size_t to;   /* the same of where it is received */
+};
+
+static const struct way all_ways[] = {
+    {{"one", "both"}, STAGED, 0, 0},
+    {{"odd-one", "odd-both"}, STAGED, 1, 1},
+    {{"apart-one", "apart-both"}, STAGED, 1, 0},
+    {{"straight-one", "straight-both"}, STRAIGHT, 0, 0},
+    {{"straight-odd-one", "straight-odd-both"}, STRAIGHT, 1, 1},
+    {{"straight-apart-one", "straight-apart-both"}, STRAIGHT, 1, 0},
+    {{"into-one", "into-both"}, INTO, 0, 0},
+    {{"window-one", "window-both"}, WINDOW, 0, 0},
+    {{"engines-one", "engines-both"}, ENGINES, 0, 0},
+};
 
 /* Short messages, by default up to this length, do not go straight. */
 static const size_t shortest_straight = 65537;
+
+/* Beyond this misaligned buffers take as long per byte as before. */
+static const size_t longest_misaligned = 64u << 20;
+
+/* What hem_pipe_options has by default: staging per block, in which pieces of messages go round. */
+enum {
+    RING_TURNS = 4,
+    RING_BYTES = 16 * RING_TURNS * 32768
+};
 
 struct sendrecv {
     size_t bytes;
     unsigned blocks;
     bool both;
-    enum form form;
-    size_t most; /* bytes of any message */
+    const struct way *way;
+    enum form form; /* the way's */
+    size_t most;    /* bytes of any message, and room for what is not aligned */
     unsigned char *send;
     unsigned char *recv;
     hem_pipe *pipe;
@@ -67,7 +91,9 @@ static unsigned char *source(const struct gpu_rank *rank, const struct sendrecv 
 
     if (hem && it->form == ENGINES)
         return gpu_engines_source(&it->engines);
-    return hem && it->form == STRAIGHT ? gpu_window_memory(&it->in) + it->most : it->send;
+    unsigned char *start =
+        hem && it->form == STRAIGHT ? gpu_window_memory(&it->in) + it->most : it->send;
+    return start + it->way->from;
 }
 
 static unsigned char *target(const struct gpu_rank *rank, const struct sendrecv *it) {
@@ -75,7 +101,8 @@ static unsigned char *target(const struct gpu_rank *rank, const struct sendrecv 
 
     if (hem && it->form == ENGINES)
         return gpu_engines_target(rank, &it->engines);
-    return hem && it->form != STAGED ? gpu_window_memory(&it->in) : it->recv;
+    unsigned char *start = hem && it->form != STAGED ? gpu_window_memory(&it->in) : it->recv;
+    return start + it->way->to;
 }
 
 static void by_hem(struct gpu_rank *rank, struct sendrecv *it) {
@@ -165,12 +192,27 @@ static void verify(struct gpu_rank *rank, struct sendrecv *it, uint32_t turn) {
         gpu_check(rank, target(rank, it), bytes, seed_of(1 - rank->rank, turn));
 }
 
+/* What both ranks read and write: of each message its source and its target, or what is copied
+ * instead; and staging, in which messages go round from one to the next. Of NCCL's nothing is known.
+ * Short messages go through places of their own, which fit anywhere. */
+static size_t touched(const struct gpu_rank *rank, const struct sendrecv *it) {
+    size_t messages = it->both ? 2 : 1;
+    size_t ring = (size_t)it->blocks * RING_BYTES;
+
+    if (rank->args->who == GPU_RAW && it->form == STAGED)
+        return 4 * messages * it->bytes;
+    if (rank->args->who != GPU_HEM || it->form != STAGED || it->bytes < shortest_straight)
+        return 2 * messages * it->bytes;
+    return messages *
+           (2 * it->bytes + (RING_TURNS * it->bytes < ring ? RING_TURNS * it->bytes : ring));
+}
+
 static void run_size(struct gpu_rank *rank, struct sendrecv *it) {
-    struct gpu_line line = {names[it->form][it->both ? 1 : 0], it->blocks, it->bytes, 0, 0};
+    struct gpu_line line = {it->way->names[it->both ? 1 : 0], it->blocks, it->bytes, 0,
+                            touched(rank, it)};
     bool engines = rank->args->who == GPU_HEM && it->form == ENGINES;
 
     gpu_watch(rank, "%s, %u blocks, %zu bytes", line.way, it->blocks, it->bytes);
-    line.touched = it->bytes * (it->both ? 4 : 2);
     if (engines)
         gpu_engines_open(rank, it->bytes, it->both, &it->engines);
     verify(rank, it, 1);
@@ -219,6 +261,8 @@ static size_t largest(const struct hemt_sizes *sizes) {
 
 /* The others have no window; what they do is compared with Hem's best. */
 static bool is_measured(const struct gpu_rank *rank, const struct sendrecv *it) {
+    if (it->way->from > 0 && (rank->args->who != GPU_HEM || it->bytes > longest_misaligned))
+        return false;
     if (it->blocks == 0 || it->form == ENGINES)
         return it->blocks == 0 && it->form == ENGINES && rank->args->who != GPU_NCCL;
     if (it->form == STAGED)
@@ -233,8 +277,9 @@ static void run_sizes(struct gpu_rank *rank, struct sendrecv *it) {
 
     for (size_t i = 0; i < sizes->count; i++) {
         it->bytes = sizes->bytes[i];
-        for (int form = 0; form < FORMS; form++) {
-            it->form = (enum form)form;
+        for (const struct way &way : all_ways) {
+            it->way = &way;
+            it->form = way.form;
             if (!is_measured(rank, it))
                 continue;
             it->both = true;
@@ -252,9 +297,9 @@ void gpu_sendrecv(struct gpu_rank *rank) {
 
     if (rank->ranks != 2)
         gpu_die("gpu-sendrecv is measured with 2 ranks");
-    it.most = (most + 255) / 256 * 256;
-    it.send = gpu_alloc(rank, 2 * most);
-    it.recv = gpu_alloc(rank, 2 * most);
+    it.most = (most + 256) / 256 * 256;
+    it.send = gpu_alloc(rank, 2 * it.most);
+    it.recv = gpu_alloc(rank, 2 * it.most);
     if (args->who == GPU_HEM)
         gpu_window_open(rank, 2 * it.most, &it.in);
     for (size_t b = 0; b < args->blocks.count; b++) {

@@ -3,7 +3,8 @@
  *
  * NVSHMEM's device code has to be linked, so this is a program of its own that is built only where
  * NVSHMEM was found; nothing else of Hem knows of it. Its ranks are processes. Hem starts them, lets
- * them meet, and carries NVSHMEM's name for the job from rank 0 to the others.
+ * them meet, and carries NVSHMEM's name for the job from rank 0 to the others. "block-1024" has
+ * blocks of 1024 threads instead of 512.
  */
 #include "gpu.h"
 
@@ -14,6 +15,7 @@ enum {
     ROUNDS = 500,
     ROUNDS_CHECKED = 50,
     BLOCK_THREADS = 512,
+    WIDE_THREADS = 1024,
     PUT_THREADS = 1024
 };
 
@@ -75,8 +77,9 @@ template <enum what WHAT> static __device__ void await_one(const struct trip &tr
     __syncthreads();
 }
 
-template <enum what WHAT>
-static __global__ void __launch_bounds__(BLOCK_THREADS) trip_kernel(struct trip trip) {
+/* MOST: the threads of a block. */
+template <enum what WHAT, unsigned MOST>
+static __global__ void __launch_bounds__(MOST) trip_kernel(struct trip trip) {
     uint64_t turn = *trip.turn;
 
     __syncthreads();
@@ -92,10 +95,11 @@ static __global__ void __launch_bounds__(BLOCK_THREADS) trip_kernel(struct trip 
         *trip.turn = turn;
 }
 
-template <enum what WHAT> static void launch(struct gpu_rank *rank, void *ctx) {
-    unsigned threads = WHAT <= THREAD ? 1 : WHAT == WARP ? 32 : BLOCK_THREADS;
+template <enum what WHAT, unsigned MOST = BLOCK_THREADS>
+static void launch(struct gpu_rank *rank, void *ctx) {
+    unsigned threads = WHAT <= THREAD ? 1 : WHAT == WARP ? 32 : MOST;
 
-    trip_kernel<WHAT><<<1, threads, 0, rank->stream>>>(*(struct trip *)ctx);
+    trip_kernel<WHAT, MOST><<<1, threads, 0, rank->stream>>>(*(struct trip *)ctx);
     NEED_CUDA(cudaGetLastError());
 }
 
@@ -111,6 +115,7 @@ static const struct ways all_ways[] = {
     {"thread", launch<THREAD>, true, 8192},
     {"warp", launch<WARP>, true, SIZE_MAX},
     {"block", launch<BLOCK>, true, SIZE_MAX},
+    {"block-1024", launch<BLOCK, WIDE_THREADS>, true, SIZE_MAX},
 };
 
 /* NVSHMEM itself. */

@@ -50,9 +50,7 @@ static bool takes_part_on_gpus(enum hemt_impl impl, enum bench_kind kind) {
                kind == BENCH_GPU_ALLGATHER;
     if (impl == HEMT_NVSHMEM)
         return kind == BENCH_GPU_SIGNAL || kind == BENCH_GPU_PUT;
-    return impl == HEMT_HEM ||
-           (impl == HEMT_RAW &&
-            (kind == BENCH_GPU_PUT || kind == BENCH_GPU_SENDRECV || kind == BENCH_GPU_EXCHANGE));
+    return impl == HEMT_HEM || (impl == HEMT_RAW && kind != BENCH_GPU_SIGNAL);
 }
 
 bool hemt_impl_takes_part(enum hemt_impl impl, enum bench_kind kind) {

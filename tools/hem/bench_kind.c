@@ -117,7 +117,7 @@ static const struct hemt_kind kinds[BENCH_KINDS] = {
                                   "asleep",
                       .unit = "edge"},
     [BENCH_GPU_SIGNAL] = {.name = "gpu-signal",
-                          .sizes = "8,64,512,4k,8k,64k",
+                          .sizes = "8,64,512,4k,8k,16k,64k",
                           .help = "round trip of a kernel's signal, and of n bytes with it",
                           .headline =
                               "round trip between kernels: a signal alone, and put_signal of "
@@ -150,12 +150,15 @@ static const struct hemt_kind kinds[BENCH_KINDS] = {
     [BENCH_GPU_ALLREDUCE] = {.name = "gpu-allreduce",
                              .sizes = "1k,8k,64k,512k,4M,32M,256M",
                              .help = "sum of vectors of n bytes of floats on GPUs, to all ranks",
-                             .headline = "sum of vectors of n bytes of floats, to all ranks",
+                             .headline =
+                                 "sum of vectors of n bytes of floats, to all ranks; raw is "
+                                 "what as many blocks can copy",
                              .gpu = true},
     [BENCH_GPU_ALLGATHER] = {.name = "gpu-allgather",
                              .sizes = "1k,8k,64k,512k,4M,32M,256M",
                              .help = "n bytes of every rank to all ranks on GPUs",
-                             .headline = "n bytes of every rank to all ranks",
+                             .headline = "n bytes of every rank to all ranks; raw is what as many "
+                                         "blocks can store",
                              .blocks = true,
                              .gpu = true},
 };
