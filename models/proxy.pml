@@ -4,7 +4,7 @@
  * kernel of the peer waits for the signals that come with them. Memory of a GPU as in pipe.pml: stores
  * float until they are flushed, in any order, or a release has waited for them.
  *
- * An order of one slot may have a time limit: its slot is claimed by compare and swap, and only when it is
+ * An order may have a time limit: its slots are claimed by compare and swap, and only when all of them are
  * free. Who gives up tries again later, and nothing of it was ordered.
  *
  * What is checked: each group's orders are carried out once and in order, with the bytes that belong to
@@ -41,29 +41,29 @@ end:
     od
 }
 
-/* A claim of one slot with a limit. */
+/* A claim of n slots with a limit. */
 inline claim_limited() {
     limited = true;
     do
     :: limited ->
         first = claimed;
         if
-        :: first + 1 <= taken + SLOTS ->
+        :: first + n <= taken + SLOTS ->
 #ifdef MUT_LIMIT_ADD
-            atomic { first = claimed; claimed++; limited = false }
+            atomic { first = claimed; claimed = claimed + n; limited = false }
 #else
             atomic {
                 if
-                :: claimed == first -> claimed++; limited = false
+                :: claimed == first -> claimed = claimed + n; limited = false
                 :: else
                 fi
             }
 #endif
-        :: first + 1 > taken + SLOTS -> /* it gives up, and begins again */
+        :: first + n > taken + SLOTS -> /* it gives up, and begins again */
 #ifdef MUT_LIMIT_CLAIMED
-            claimed++;
+            claimed = claimed + n;
 #endif
-            (first + 1 <= taken + SLOTS || claimed != first)
+            (first + n <= taken + SLOTS || claimed != first)
         fi
     :: !limited -> break
     od
@@ -77,6 +77,7 @@ proctype group(byte g) {
     :: k <= ORDERS ->
         if
         :: n = 1; claim_limited(); goto fill
+        :: n = CLAIM; claim_limited(); goto fill
         :: n = 1
         :: n = CLAIM
         fi;

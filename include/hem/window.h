@@ -87,6 +87,10 @@ typedef struct hem_window_options {
     /** Ranks that are to be reached through their hosts although they could be mapped. */
     const int *proxy_peers;
     size_t proxy_peer_count;
+    /** How long at a time kernels' puts, signals, flushes and entries into barriers, which have no time limit
+     *  of their own, wait for room where a rank is reached through its host. Default: for ever, until it is
+     *  gone or the world revoked. */
+    int64_t proxy_timeout_ns;
 } hem_window_options;
 
 /**

@@ -5,19 +5,7 @@
 /* As the operation of a claim: this rank cannot do what it called. */
 #define REFUSED 0xff
 
-/* What everybody says in the first step with HEM_CHECK. */
-typedef struct claim {
-    uint8_t kind;
-    uint8_t op;
-    uint16_t dtype;
-    uint32_t root;
-    uint64_t count;
-    uint64_t counts; /* a hash */
-    uint64_t steps;  /* of the algorithm */
-    uint64_t element;
-} claim;
-
-_Static_assert(sizeof(claim) == HEMI_POST_INLINE, "a claim fits into a post");
+_Static_assert(sizeof(hemi_coll_claim) == HEMI_POST_INLINE, "a claim fits into a post");
 
 static uint64_t hash_counts(const hemi_job *job) {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -27,25 +15,26 @@ static uint64_t hash_counts(const hemi_job *job) {
     return hash;
 }
 
-static claim my_claim(const hemi_collective *c) {
-    const hemi_job *job = &c->job;
+hemi_coll_claim hemi_claim_of(const hemi_job *job) {
     /* In the kinds with V it is each rank's own, or not used. */
     bool equal = job->counts == NULL && job->kind != HEM_GATHERV && job->kind != HEM_SCATTERV;
-    claim mine = {
+    hemi_coll_claim mine = {
         .kind = (uint8_t)job->kind,
-        .op = c->refused ? REFUSED : (uint8_t)job->op,
+        .op = (uint8_t)job->op,
         .element = job->element,
         .root = job->root,
         .count = equal ? job->count : 0,
         .counts = hash_counts(job),
         .dtype = (uint16_t)job->dtype,
-        .steps = c->body,
     };
     return mine;
 }
 
 void hemi_claim_post(const hemi_collective *c) {
-    claim mine = my_claim(c);
+    hemi_coll_claim mine = hemi_claim_of(&c->job);
+    mine.steps = c->body;
+    if (c->refused)
+        mine.op = REFUSED;
     uint64_t first = hemi_step_number(c->number, 0);
     hemi_post *post = hemi_collective_line(c, first);
     memcpy(post->payload, &mine, sizeof mine);
@@ -53,7 +42,7 @@ void hemi_claim_post(const hemi_collective *c) {
     hemi_context_wake(c->context);
 }
 
-static void describe(const claim *a, char *text, size_t size) {
+static void describe(const hemi_coll_claim *a, char *text, size_t size) {
     if (a->op == REFUSED) {
         snprintf(text, size, "%s with bad arguments", hemi_call_name(HEMI_CALL_COLL + a->kind));
         return;
@@ -64,21 +53,26 @@ static void describe(const claim *a, char *text, size_t size) {
              a->op == 0 ? "no operation" : hemi_reduction_name((hem_reduction)a->op), a->root);
 }
 
+hem_status hemi_claim_differs(const hemi_coll_claim *first, const hemi_coll_claim *other,
+                              uint32_t r) {
+    if (memcmp(first, other, sizeof *first) == 0)
+        return HEM_OK;
+    char texts[2][112];
+    describe(first, texts[0], sizeof texts[0]);
+    describe(other, texts[1], sizeof texts[1]);
+    return hemi_fail(HEM_ERR_MISMATCH, "rank %u called %s where rank 0 called %s%s", r, texts[1],
+                     texts[0], strcmp(texts[0], texts[1]) == 0 ? ", with other counts" : "");
+}
+
 hem_status hemi_claim_compare(const hemi_collective *c) {
     uint64_t step = hemi_step_number(c->number, 0);
-    claim first;
+    hem_status status = HEM_OK;
+    hemi_coll_claim first;
     memcpy(&first, hemi_context_post(c->context, 0, step)->payload, sizeof first);
-    for (uint32_t r = 1; r < c->job.size; r++) {
-        claim other;
+    for (uint32_t r = 1; r < c->job.size && status == HEM_OK; r++) {
+        hemi_coll_claim other;
         memcpy(&other, hemi_context_post(c->context, r, step)->payload, sizeof other);
-        if (memcmp(&first, &other, sizeof first) == 0)
-            continue;
-        char texts[2][112];
-        describe(&first, texts[0], sizeof texts[0]);
-        describe(&other, texts[1], sizeof texts[1]);
-        return hemi_fail(HEM_ERR_MISMATCH, "rank %u called %s where rank 0 called %s%s", r,
-                         texts[1], texts[0],
-                         strcmp(texts[0], texts[1]) == 0 ? ", with other counts" : "");
+        status = hemi_claim_differs(&first, &other, r);
     }
-    return HEM_OK;
+    return status;
 }

@@ -1,4 +1,5 @@
 /* Making a collective on device buffers one of all ranks: who has what, who reaches what. */
+#include "coll/claim.h"
 #include "coll/device.h"
 #include "core/team.h"
 #include "window/device.h"
@@ -14,6 +15,7 @@
 #define THREADS_UNITS 256u
 
 _Static_assert(sizeof(hemi_coll_wish) <= HEMI_SAY_MAX, "fits into a step");
+_Static_assert(sizeof(hemi_coll_claim) <= HEMI_SAY_MAX, "fits into a step");
 
 static hem_status agree(const hemi_coll_device *d, hem_status status, uint64_t step) {
     return hemi_team_agree(d->op.world, HEMI_CALL_COLL_PLAN, status, step, NULL, 0, d->timeout_ns);
@@ -63,6 +65,25 @@ static void hash_device(hemi_coll_device *d, const hemi_coll_wish *said) {
 
 static uint32_t count_threads(const hemi_coll_device *d) {
     return d->device->facts.warp == 1 ? THREADS_FEW : THREADS;
+}
+
+/* With HEM_CHECK: who calls what. Otherwise it is only known that somebody calls something else. */
+static hem_status compare_claims(const hemi_coll_device *d, hem_status status) {
+    hem_world *world = d->op.world;
+    hemi_coll_claim first, other;
+    memset(&other, 0, sizeof other);
+    if (status == HEM_OK)
+        other = hemi_claim_of(&d->job);
+    status =
+        hemi_team_agree(world, HEMI_CALL_COLL_PLAN, status, 5, &other, sizeof other, d->timeout_ns);
+    if (status == HEM_OK)
+        hemi_team_heard(world, 0, &first, sizeof first);
+    for (uint32_t r = 1; status == HEM_OK && r < d->size; r++) {
+        hemi_team_heard(world, r, &other, sizeof other);
+        status = hemi_claim_differs(&first, &other, r);
+    }
+    hemi_team_done(world);
+    return status;
 }
 
 /* Step 1: all call the same, and hear how much everybody has. */
@@ -268,6 +289,11 @@ static hem_status read_spans(hemi_coll_device *d) {
 }
 
 hem_status hemi_coll_device_connect(hemi_coll_device *d, hem_status status, uint64_t fingerprint) {
+    if (d->root->settings.check) {
+        status = compare_claims(d, status);
+        if (status != HEM_OK)
+            return status;
+    }
     status = compare(d, status, fingerprint);
     if (status != HEM_OK)
         return status;

@@ -18,7 +18,7 @@
 
 #include <hem/memory.h>
 
-#define HEMI_DEVICE_VERSION 5u
+#define HEMI_DEVICE_VERSION 6u
 #define HEMI_DEVICE_UUID    16
 
 /** What the module may use of the library. */
@@ -54,7 +54,8 @@ enum hemi_device_name_kind {
     HEMI_DEVICE_NAME_POINTER = 1, /**< reachable in the owner's process only */
     HEMI_DEVICE_NAME_FD,          /**< comes with a descriptor */
     HEMI_DEVICE_NAME_HANDLE,      /**< `handle` says it all */
-    HEMI_DEVICE_NAME_FABRIC       /**< so does it, for GPUs of several machines too */
+    HEMI_DEVICE_NAME_FABRIC,      /**< so does it, for GPUs of several machines too */
+    HEMI_DEVICE_NAME_POOL         /**< comes with a descriptor, of a pool, and `handle` */
 };
 
 /** What names device memory to a peer. Comes from a peer: checked before it is used. */
@@ -77,7 +78,7 @@ typedef struct hemi_device_memory_ops {
     hem_status (*alloc)(void *context, uint64_t bytes, hemi_device_memory *memory_p);
     /** The caller's own device memory. HEM_ERR_ARG if it is not. */
     hem_status (*adopt)(void *context, void *address, uint64_t bytes, hemi_device_memory *memory_p);
-    /** Name it. `fd_p` gets a descriptor for HEMI_DEVICE_NAME_FD, the caller's to close, else -1. */
+    /** Name it. `fd_p` gets a descriptor for HEMI_DEVICE_NAME_FD and _POOL, the caller's to close, else -1. */
     hem_status (*name)(void *context, const hemi_device_memory *memory, hemi_device_name *name_p,
                        int *fd_p);
     /** Map a peer's memory. `same_process`: its address is good here as it is. `fd` stays the
@@ -85,7 +86,8 @@ typedef struct hemi_device_memory_ops {
     hem_status (*map)(void *context, const hemi_device_name *name, int fd, bool same_process,
                       hemi_device_memory *memory_p);
     /** Free what alloc gave, forget what was adopted, unmap what was mapped. No kernel uses it. Does
-     *  not wait for kernels of others: what cannot be had without that is kept for later. */
+     *  not wait for kernels of others: what cannot be had without that is kept for later. Only a
+     *  mapping of HEMI_DEVICE_NAME_POOL may wait, which its owner wants back. */
     void (*release)(void *context, hemi_device_memory *memory);
     /** Make host memory visible to kernels; `address_p` is where they see it. Several may map the
      *  same pages. It stays mapped until unmap_host. */
@@ -130,6 +132,7 @@ enum hemi_kernel {
     HEMI_KERNEL_STRAIGHT,   /**< kernels/sendrecv.h, in a pipe with a window */
     HEMI_KERNEL_COLL_MULTI, /**< kernels/coll_multi.h */
     HEMI_KERNEL_COLL_DEEP,  /**< kernels/coll_deep.h */
+    HEMI_KERNEL_HALO_BACK,  /**< kernels/halo.h: the finish of a reverse run */
     HEMI_KERNELS
 };
 

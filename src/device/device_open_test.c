@@ -70,7 +70,7 @@ static int see_versions(hem_world *world, void *arg) {
     (void)arg;
     other.version = HEMI_DEVICE_VERSION + 1;
     RANK_CHECK(hemi_device_use(world->root, &other) == HEM_ERR_UNSUPPORTED);
-    RANK_CHECK(says("version 6") && says("this library has 5"));
+    RANK_CHECK(says("version 7") && says("this library has 6"));
     RANK_CHECK(fake.opened == 0);
     return hem_world_close(world);
 }

@@ -119,7 +119,7 @@ static hem_status prepare(share *s) {
 
 /* What can be seen of a name to be wrong without knowing the device. */
 static bool is_name(const hemi_device_name *name) {
-    if (name->kind < HEMI_DEVICE_NAME_POINTER || name->kind > HEMI_DEVICE_NAME_FABRIC)
+    if (name->kind < HEMI_DEVICE_NAME_POINTER || name->kind > HEMI_DEVICE_NAME_POOL)
         return false;
     if (name->address == 0 || name->bytes == 0 || name->bytes > UINT64_MAX - name->address)
         return false;
@@ -146,7 +146,8 @@ static hem_status read_note(share *s, uint32_t rank) {
     if (world->root->threads || rank == world->rank)
         return HEM_OK;
     p->send = s->fd >= 0 && n->wants[world->rank] != 0;
-    p->take = p->shows && wants_rank(s, rank) && p->name.kind == HEMI_DEVICE_NAME_FD;
+    bool comes = p->name.kind == HEMI_DEVICE_NAME_FD || p->name.kind == HEMI_DEVICE_NAME_POOL;
+    p->take = p->shows && wants_rank(s, rank) && comes;
     s->sends += p->send;
     s->takes += p->take;
     return HEM_OK;

@@ -81,6 +81,7 @@ typedef struct hemi_window_device {
     bool adopted; /**< the bytes are the caller's own memory */
     bool listed;  /**< the caller named its peers: all of them must be reached */
     void *memory; /**< the caller's own */
+    int64_t proxy_limit_ns;
     hemi_trouble *trouble;
     const uint32_t *trouble_words; /**< as kernels see them */
     hemi_pinned rings;             /**< of all orders to peers */

@@ -8,10 +8,11 @@
 
 static hem_status check_host(const hem_window_options *o) {
     if (o->device_signals == 0 && o->device_peers == NULL && o->device_peer_count == 0 &&
-        o->proxy_peers == NULL && o->proxy_peer_count == 0)
+        o->proxy_peers == NULL && o->proxy_peer_count == 0 && o->proxy_timeout_ns == 0)
         return HEM_OK;
-    return hemi_fail(HEM_ERR_ARG, "device_signals, device_peers and proxy_peers are of windows in "
-                                  "device memory");
+    return hemi_fail(HEM_ERR_ARG,
+                     "device_signals, device_peers, proxy_peers and proxy_timeout_ns are "
+                     "of windows in device memory");
 }
 
 static hem_status check_signals(hem_window_options *o) {
@@ -64,6 +65,9 @@ hem_status hemi_device_read_options(hem_window *window, hem_window_options *o) {
         return check_host(o);
     if (o->kind != HEM_MEMORY_DEVICE)
         return hemi_fail(HEM_ERR_ARG, "%d is no kind of memory", (int)o->kind);
+    if (o->proxy_timeout_ns < HEM_FOREVER)
+        return hemi_fail(HEM_ERR_ARG, "proxy_timeout_ns: %lld is no time",
+                         (long long)o->proxy_timeout_ns);
     hem_status status = check_signals(o);
     if (status != HEM_OK)
         return status;
@@ -73,6 +77,7 @@ hem_status hemi_device_read_options(hem_window *window, hem_window_options *o) {
     window->device = d;
     d->adopted = o->memory != NULL;
     d->memory = o->memory;
+    d->proxy_limit_ns = o->proxy_timeout_ns == 0 ? HEM_FOREVER : o->proxy_timeout_ns;
     window->device_signals = o->device_signals;
     return read_peers(window, o);
 }

@@ -79,6 +79,7 @@ static hemd_home home_of(const hem_window *window) {
         .device_signals = window->device_signals,
         .barriers = window->barriers,
         .counter_count = window->counters,
+        .proxy_limit_ns = d->proxy_limit_ns,
     };
     for (uint32_t r = 0; r < window->size; r++)
         home.proxied += d->reach[r].proxied;

@@ -3,7 +3,7 @@
  * operations that they have, few elements and many, also not a number, infinities and zeros with a
  * sign, and pairs with locations; what the host does not have is HEM_ERR_UNSUPPORTED on all ranks.
  *
- * hem-test: ranks=1,2,3,5 modes=processes,threads timeout=240
+ * hem-test: ranks=1,2,3,5 modes=processes,threads timeout=240 delayed=2
  */
 #include "coll_kit.h"
 

@@ -1,6 +1,7 @@
 /* The device of the tests where it is a GPU: CUDA's runtime. */
 #include "device.h"
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <time.h>
@@ -47,12 +48,43 @@ __attribute__((constructor)) static void want_gpu(void) {
     _exit(77);
 }
 
+/* For what is done at once, and waits for nobody: one stream for all ranks that share a GPU, since there are
+ * not more queues than needed. It gets its queue before there are others: docs/gpu.md says why. */
+static cudaError_t make_own(cudaStream_t *stream_p) {
+    cudaStream_t stream = NULL;
+    void *word = NULL;
+    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error == cudaSuccess)
+        error = cudaMalloc(&word, 256);
+    if (error == cudaSuccess)
+        error = cudaMemsetAsync(word, 0, 256, stream);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    if (error == cudaSuccess)
+        *stream_p = stream;
+    (void)cudaFree(word);
+    return error;
+}
+
+static cudaStream_t own_stream(void) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static cudaStream_t streams[64];
+    int gpu = 0;
+    CHECK_CUDA(cudaGetDevice(&gpu));
+    CHECK(gpu < 64);
+    pthread_mutex_lock(&lock);
+    cudaError_t error = streams[gpu] == NULL ? make_own(&streams[gpu]) : cudaSuccess;
+    pthread_mutex_unlock(&lock);
+    CHECK_CUDA(error);
+    return streams[gpu];
+}
+
 /* Ranks are dealt over the GPUs that there are. */
 int rank_main(hem_world *world) {
     int count = 0;
     CHECK_CUDA(cudaGetDeviceCount(&count));
     CHECK_CUDA(cudaSetDevice(hem_world_rank(world) % count));
-    CHECK_CUDA(cudaFree(NULL));
+    (void)own_stream();
     return device_rank_main(world);
 }
 
@@ -74,6 +106,12 @@ device_stream device_stream_create(void) {
         return idle_streams[--idle_count];
     CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     return stream;
+}
+
+device_stream device_default_stream(device_default which) {
+    if (which == DEVICE_NULL)
+        return NULL;
+    return which == DEVICE_LEGACY ? cudaStreamLegacy : cudaStreamPerThread;
 }
 
 bool device_stream_done(device_stream stream) {
@@ -154,14 +192,6 @@ static void keep(void *address, size_t bytes, int gpu) {
     pthread_mutex_unlock(&pieces_lock);
 }
 
-/* For what is done at once: a stream of the calling rank's own. */
-static cudaStream_t own_stream(void) {
-    static thread_local cudaStream_t stream;
-    if (stream == NULL)
-        CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    return stream;
-}
-
 void *device_alloc(size_t bytes) {
     size_t rounded = bytes == 0 ? 256 : (bytes + 255) / 256 * 256;
     int gpu = 0;
@@ -174,6 +204,106 @@ void *device_alloc(size_t bytes) {
     CHECK_CUDA(cudaMemsetAsync(address, 0, rounded, own_stream()));
     CHECK_CUDA(cudaStreamSynchronize(own_stream()));
     return address;
+}
+
+/* Of the calling rank's own, and never destroyed: the process ends with it. */
+static cudaMemPool_t own_pool(void) {
+    static thread_local cudaMemPool_t pool;
+    if (pool == NULL) {
+        cudaMemPoolProps wanted = {};
+        wanted.allocType = cudaMemAllocationTypePinned;
+        wanted.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+        wanted.location.type = cudaMemLocationTypeDevice;
+        CHECK_CUDA(cudaGetDevice(&wanted.location.id));
+        CHECK_CUDA(cudaMemPoolCreate(&pool, &wanted));
+    }
+    return pool;
+}
+
+void *device_pool_alloc(size_t bytes) {
+    void *address = NULL;
+    CHECK_CUDA(cudaMallocFromPoolAsync(&address, bytes, own_pool(), own_stream()));
+    CHECK_CUDA(cudaMemsetAsync(address, 0, bytes, own_stream()));
+    CHECK_CUDA(cudaStreamSynchronize(own_stream()));
+    return address;
+}
+
+void device_pool_free(void *address) {
+    CHECK_CUDA(cudaFreeAsync(address, own_stream()));
+}
+
+void *device_hidden_alloc(size_t bytes) {
+    void *address = NULL;
+    CHECK_CUDA(cudaMallocAsync(&address, bytes, own_stream()));
+    CHECK_CUDA(cudaMemsetAsync(address, 0, bytes, own_stream()));
+    CHECK_CUDA(cudaStreamSynchronize(own_stream()));
+    return address;
+}
+
+void device_hidden_free(void *address) {
+    device_pool_free(address);
+}
+
+/* Calls of the driver, which the tests are not linked with. */
+static void *driver_call(const char *name) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *call = driver != NULL ? dlsym(driver, name) : NULL;
+    if (call == NULL)
+        harness_fail(__FILE__, __LINE__, "the driver has no %s", name);
+    return call;
+}
+
+static void check_driver(int line, const char *what, CUresult result) {
+    if (result != CUDA_SUCCESS)
+        harness_fail(__FILE__, line, "%s: error %d of the driver", what, (int)result);
+}
+
+#define DRIVER(call, ...)                                                                          \
+    check_driver(__LINE__, #call, ((decltype(&call))driver_call(#call))(__VA_ARGS__))
+
+static CUmemAllocationProp vmm_properties(void) {
+    CUmemAllocationProp wanted = {};
+    int gpu = 0;
+    CHECK_CUDA(cudaGetDevice(&gpu));
+    wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    wanted.location.id = gpu;
+    wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    return wanted;
+}
+
+/* Mappings of `each` bytes or more one behind the other; how long each is. */
+static unsigned char *vmm_map(int count, size_t each, size_t *each_p) {
+    CUmemAllocationProp wanted = vmm_properties();
+    CUmemAccessDesc access = {wanted.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr base = 0;
+    size_t granule = 0;
+    DRIVER(cuMemGetAllocationGranularity, &granule, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+    each = (each + granule - 1) / granule * granule;
+    DRIVER(cuMemAddressReserve, &base, (size_t)count * each, 0, 0, 0);
+    for (int i = 0; i < count; i++) {
+        CUmemGenericAllocationHandle handle = 0;
+        CUdeviceptr at = base + (size_t)i * each;
+        DRIVER(cuMemCreate, &handle, each, &wanted, 0);
+        DRIVER(cuMemMap, at, each, 0, handle, 0);
+        DRIVER(cuMemSetAccess, at, each, &access, 1);
+        DRIVER(cuMemRelease, handle); /* the mapping keeps it */
+        CHECK_CUDA(cudaMemsetAsync((void *)(uintptr_t)at, 0, each, own_stream()));
+    }
+    CHECK_CUDA(cudaStreamSynchronize(own_stream()));
+    *each_p = each;
+    return (unsigned char *)(uintptr_t)base;
+}
+
+void *device_vmm_alloc(size_t bytes) {
+    size_t each = 0;
+    return vmm_map(1, bytes, &each);
+}
+
+void *device_vmm_seam(size_t each) {
+    size_t whole = 0;
+    unsigned char *first = vmm_map(2, each, &whole);
+    return first + whole;
 }
 
 void device_free(void *address) {
@@ -217,10 +347,36 @@ void device_capture_begin(device_stream stream) {
     CHECK_CUDA(cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeThreadLocal));
 }
 
+static size_t count_kernels(cudaGraph_t graph) {
+    size_t count = 0, kernels = 0;
+    CHECK_CUDA(cudaGraphGetNodes(graph, NULL, &count));
+    cudaGraphNode_t *nodes = (cudaGraphNode_t *)calloc(count + 1, sizeof *nodes);
+    CHECK(nodes != NULL);
+    CHECK_CUDA(cudaGraphGetNodes(graph, nodes, &count));
+    for (size_t i = 0; i < count; i++) {
+        cudaGraphNodeType type;
+        cudaGraph_t inner;
+        CHECK_CUDA(cudaGraphNodeGetType(nodes[i], &type));
+        kernels += type == cudaGraphNodeTypeKernel;
+        if (type != cudaGraphNodeTypeGraph)
+            continue;
+        CHECK_CUDA(cudaGraphChildGraphNodeGetGraph(nodes[i], &inner));
+        kernels += count_kernels(inner);
+    }
+    free(nodes);
+    return kernels;
+}
+
 device_graph device_capture_end(device_stream stream) {
+    size_t kernels = 0;
+    return device_capture_end_counted(stream, &kernels);
+}
+
+device_graph device_capture_end_counted(device_stream stream, size_t *kernels_p) {
     cudaGraph_t graph;
     cudaGraphExec_t exec;
     CHECK_CUDA(cudaStreamEndCapture((cudaStream_t)stream, &graph));
+    *kernels_p = count_kernels(graph);
     CHECK_CUDA(cudaGraphInstantiate(&exec, graph, 0));
     CHECK_CUDA(cudaGraphDestroy(graph));
     return exec;

@@ -28,6 +28,15 @@ device_stream device_stream_create(void) {
     return stream;
 }
 
+device_stream device_default_stream(device_default which) {
+    static _Thread_local hemi_standin_stream *own;
+    if (which != DEVICE_PER_THREAD)
+        return NULL;
+    if (own == NULL)
+        CHECK_EQ(hemi_standin_stream_create(&own), HEM_OK);
+    return own;
+}
+
 bool device_stream_done(device_stream stream) {
     hem_status status = hemi_standin_stream_query(stream);
     CHECK(status == HEM_OK || status == HEM_ERR_TIMEOUT);
@@ -69,6 +78,34 @@ void device_free(void *address) {
     hemi_standin_free(address);
 }
 
+/* The stand-in has no pools. */
+void *device_pool_alloc(size_t bytes) {
+    return device_alloc(bytes);
+}
+
+void device_pool_free(void *address) {
+    device_free(address);
+}
+
+void *device_hidden_alloc(size_t bytes) {
+    void *address = device_alloc(bytes);
+    hemi_standin_hide(address);
+    return address;
+}
+
+void device_hidden_free(void *address) {
+    device_free(address);
+}
+
+/* Its memory is of one kind, and a name is of one piece: what has several is hidden. */
+void *device_vmm_alloc(size_t bytes) {
+    return device_alloc(bytes);
+}
+
+void *device_vmm_seam(size_t each) {
+    return (unsigned char *)device_hidden_alloc(2 * each) + each;
+}
+
 void *device_host_alloc(size_t bytes) {
     void *address = aligned_alloc(256, (bytes + 255) / 256 * 256);
     CHECK(address != NULL);
@@ -94,8 +131,14 @@ void device_capture_begin(device_stream stream) {
 }
 
 device_graph device_capture_end(device_stream stream) {
+    size_t kernels = 0;
+    return device_capture_end_counted(stream, &kernels);
+}
+
+device_graph device_capture_end_counted(device_stream stream, size_t *kernels_p) {
     hemi_standin_graph *graph = NULL;
     CHECK_EQ(hemi_standin_capture_end(stream, &graph), HEM_OK);
+    *kernels_p = hemi_standin_graph_kernels(graph);
     return graph;
 }
 

@@ -61,6 +61,15 @@ void device_unpin_waits(void);
 typedef void *device_stream;
 
 device_stream device_stream_create(void);
+/** The streams that nobody makes: NULL, cudaStreamLegacy and cudaStreamPerThread. They are not destroyed. On the
+ *  stand-in the second is the first, and the last one that a thread keeps. */
+typedef enum device_default {
+    DEVICE_NULL,
+    DEVICE_LEGACY,
+    DEVICE_PER_THREAD
+} device_default;
+
+device_stream device_default_stream(device_default which);
 /** Wait for all that is on it; a test fails if that takes longer than LIMIT. */
 void device_stream_sync(device_stream stream);
 bool device_stream_done(device_stream stream);
@@ -78,6 +87,18 @@ void device_stream_copy(device_stream stream, void *to, const void *from, size_t
 /** Zeroed device memory, aligned to 256 bytes or more. Freeing waits for no kernel. */
 void *device_alloc(size_t bytes);
 void device_free(void *address);
+/** The same out of a pool whose memory other processes can map. */
+void *device_pool_alloc(size_t bytes);
+void device_pool_free(void *address);
+/** The same that other processes cannot map: cudaMallocAsync from the default pool. */
+void *device_hidden_alloc(size_t bytes);
+void device_hidden_free(void *address);
+/** The same that the program maps by itself, with a descriptor as type of handle (cuMemCreate, cuMemMap).
+ *  Kept until the process ends: unmapping may wait for kernels. */
+void *device_vmm_alloc(size_t bytes);
+/** Where two such mappings meet that are side by side, of at least `each` bytes on both sides. Other processes
+ *  cannot map a piece that has some of both. */
+void *device_vmm_seam(size_t each);
 /** Zeroed host memory that kernels reach at the same address. */
 void *device_host_alloc(size_t bytes);
 void device_host_free(void *address);
@@ -88,6 +109,8 @@ typedef void *device_graph;
 
 void device_capture_begin(device_stream stream);
 device_graph device_capture_end(device_stream stream);
+/** The same, and how many kernels one replay launches. */
+device_graph device_capture_end_counted(device_stream stream, size_t *kernels_p);
 void device_graph_launch(device_graph graph, device_stream stream);
 void device_graph_destroy(device_graph graph);
 

@@ -2,7 +2,7 @@
  * The example kernel of an all-gather: launched again and again, also in a graph, lengths that do not
  * divide well.
  *
- * hem-test: ranks=1,2,4,8 timeout=120
+ * hem-test: ranks=1,2,4,8 timeout=120 delayed=2,4
  */
 #include "../../examples/cuda/allgather.cuh"
 #include "example_kit.h"

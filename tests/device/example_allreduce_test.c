@@ -2,7 +2,7 @@
  * The example kernel of an all-reduce: launches and replays of a graph mixed, many on the stream at
  * once, with lengths that leave ranks without a part; all ranks get the same bits.
  *
- * hem-test: ranks=1,2,4,8 timeout=120
+ * hem-test: ranks=1,2,4,8 timeout=120 delayed=2,4
  */
 #include "../../examples/cuda/allreduce.cuh"
 #include "example_kit.h"

@@ -2,7 +2,7 @@
  * The example kernel that exchanges its own edges: a thousand steps in one launch, and more launches
  * behind it, against the ring computed in one piece; pieces of one cell; one and several warps.
  *
- * hem-test: ranks=1,2,4,8 timeout=180
+ * hem-test: ranks=1,2,4,8 timeout=180 delayed=2,4
  */
 #include "../../examples/cuda/edges.cuh"
 #include "example_kit.h"

@@ -2,7 +2,7 @@
  * The example kernel of a reduce-scatter: launched again and again without waiting for the stream in
  * between, so that only its own barriers keep one launch from the next; sums in rank order.
  *
- * hem-test: ranks=1,2,4,8 timeout=120
+ * hem-test: ranks=1,2,4,8 timeout=120 delayed=2,4
  */
 #include "../../examples/cuda/reduce_scatter.cuh"
 #include "example_kit.h"

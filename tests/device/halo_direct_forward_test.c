@@ -4,7 +4,7 @@
  * domains, some of them in host memory. What is said to be direct is: all of it if that was asked for,
  * nothing if it was not wanted.
  *
- * hem-test: ranks=1,2,3,4,8 modes=processes,threads timeout=180
+ * hem-test: ranks=1,2,3,4,8 modes=processes,threads timeout=180 delayed=3
  */
 #include "halo_twin.h"
 

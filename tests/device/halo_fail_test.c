@@ -161,7 +161,8 @@ static void revoked(kit *k) {
             status = hem_exchange_finish_on(x, k->r.handle);
         CHECK(status == HEM_OK || status == HEM_ERR_REVOKED);
         device_stream_sync(k->r.stream);
-        CHECK(status != HEM_OK || hem_exchange_status(x) == HEM_ERR_REVOKED);
+        if (status == HEM_OK)
+            CHECK_STATUS(hem_exchange_status(x), HEM_ERR_REVOKED);
     }
     (void)hem_exchange_destroy(x);
 }

@@ -3,7 +3,7 @@
  * replacement of every type that has them, NaNs and infinities among the values, points that several
  * halos come back to, vectors that turn, some fields and sides; with forward runs in between.
  *
- * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=180
+ * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=180 delayed=3
  */
 #include "halo_twin.h"
 

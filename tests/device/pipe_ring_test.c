@@ -3,7 +3,7 @@
  * smallest staging; a ring of one sends to itself. An all-gather on top of it. Then each rank sends to
  * one and receives from another that is not its neighbour, and a chain where the ends do one half.
  *
- * hem-test: ranks=1,2,3,4,5,6,7,8 timeout=120
+ * hem-test: ranks=1,2,3,4,5,6,7,8,9 timeout=120 delayed=3
  */
 #include "pipe_kit.h"
 

@@ -124,6 +124,7 @@ static inline void proto_fill_home(proto *p, proto_rank *shadow, int me) {
     home->device_signals = PROTO_DEVICE_SIGNALS;
     home->barriers = PROTO_BARRIERS;
     home->counter_count = PROTO_COUNTERS;
+    home->proxy_limit_ns = HEM_FOREVER;
 }
 
 /* Change the table of one rank by a function, or only send it to the device. */

@@ -3,7 +3,7 @@
  * with nobody let through early; their halves; pairs; and after one that failed none passes that
  * should not.
  *
- * hem-test: ranks=1 timeout=180
+ * hem-test: ranks=1 timeout=180 delayed=1
  */
 #include "proto.h"
 

@@ -1,8 +1,8 @@
 /*
- * Barriers of kernels with a peer behind a ring that is full, and whose host does nothing for a while: they
- * end at their time limit, nothing is ordered by those that gave up, the entry stands, the wait that takes
- * it up again tells it to everybody once there is room, and slots are taken once each. The test plays the
- * peer's host.
+ * Kernels with a peer behind a ring that is full, and whose host does nothing for a while: barriers end at
+ * their time limit, and puts, signals, flushes and entries into barriers at the window's. Nothing is ordered
+ * by those that gave up. An entry into a barrier stands, the wait that takes it up again tells it to
+ * everybody once there is room, and slots are taken once each. The test plays the peer's host.
  *
  * hem-test: ranks=1 timeout=60
  */
@@ -16,7 +16,12 @@ enum {
     ENTER,
     TAKE_UP,
     PAIR,
-    FILL /* all that is free but `rounds` slots */
+    FILL, /* all that is free but `rounds` slots */
+    PUT,  /* what takes `rounds` slots, with a signal */
+    SIGNAL,
+    SIGNAL_ALL,
+    FLUSH,
+    ARRIVE
 };
 
 typedef struct kit {
@@ -26,22 +31,48 @@ typedef struct kit {
     uint64_t taken;
 } kit;
 
+/* As the host sees it, too: proto_byte is the kernels'. */
+static unsigned char source_byte(uint64_t i) {
+    return (unsigned char)(i * 7u + i / 256u);
+}
+
+HEM_DEV hem_status fill(hem_dev_window w, hem_group g, uint32_t rounds) {
+    hem_status status = HEM_OK;
+    for (uint32_t i = rounds; i < HEMD_RING_SLOTS && status == HEM_OK; i++)
+        status = hem_dev_signal(w, g, (int)FAR, 1, HEM_SIGNAL_ADD, 1);
+    return status;
+}
+
+HEM_DEV hem_status act_on(hem_dev_window w, hem_group g, const proto_args *args) {
+    switch (args->what) {
+    case ENTER:
+        return hem_dev_barrier(w, g, ID, args->timeout_ns);
+    case TAKE_UP:
+        return hem_dev_barrier_wait(w, g, ID, args->timeout_ns);
+    case PAIR:
+        return hem_dev_barrier_peer(w, g, (int)FAR, ID, args->timeout_ns);
+    case PUT:
+        return hem_dev_put_signal(w, g, (int)FAR, 16, args->ranks[0].data,
+                                  (uint64_t)args->rounds * HEMD_RING_CHUNK - 8u, 2, 1);
+    case SIGNAL:
+        return hem_dev_signal(w, g, (int)FAR, 1, HEM_SIGNAL_ADD, 1);
+    case SIGNAL_ALL:
+        return hem_dev_signal_all(w, g, 1, HEM_SIGNAL_ADD, 1);
+    case FLUSH:
+        return hem_dev_flush(w, g, (int)FAR);
+    case ARRIVE:
+        return hem_dev_barrier_arrive(w, g, ID);
+    default:
+        return fill(w, g, args->rounds);
+    }
+}
+
 /* Rank 0 of all that is launched does what is asked for; its status is in word 0. */
 DEVICE_KERNEL(act, proto_args) {
     hem_group g = proto_group(args->scope);
-    hem_dev_window w = proto_window(args, 0);
-    hem_status status = HEM_OK;
     if (!proto_plays(args->scope))
         return;
-    if (args->what == ENTER)
-        status = hem_dev_barrier(w, g, ID, args->timeout_ns);
-    else if (args->what == TAKE_UP)
-        status = hem_dev_barrier_wait(w, g, ID, args->timeout_ns);
-    else if (args->what == PAIR)
-        status = hem_dev_barrier_peer(w, g, (int)FAR, ID, args->timeout_ns);
-    else
-        for (uint32_t i = args->rounds; i < HEMD_RING_SLOTS && status == HEM_OK; i++)
-            status = hem_dev_signal(w, g, (int)FAR, 1, HEM_SIGNAL_ADD, 1);
+    hem_status status = act_on(proto_window(args, 0), g, args);
     if (g.rank == 0)
         args->ranks[0].words[0] = (uint64_t)(uint32_t)-status;
 }
@@ -74,6 +105,11 @@ static void arrive(const kit *k, int rank, uint32_t id, uint64_t epoch) {
     device_copy(&k->p.ranks[0].rows[rank].arrivals[id], &epoch, sizeof epoch);
 }
 
+/* What kernels' calls without a limit of their own have. */
+static void set_limit(const kit *k, int64_t limit_ns) {
+    device_copy(&k->p.ranks[0].home.proxy_limit_ns, &limit_ns, sizeof limit_ns);
+}
+
 /* The peer's host carries out all orders, of which the last one is to say that `epoch` was entered. */
 static void carry_out(kit *k, uint32_t id, uint64_t epoch) {
     uint64_t end = claimed(k);
@@ -98,6 +134,8 @@ static void open_kit(kit *k) {
     k->claimed = (uint64_t *)device_alloc(sizeof *k->claimed);
     device_copy(k->claimed, &k->taken, sizeof k->taken);
     proto_rank *shadow = proto_shadow(&k->p);
+    for (uint64_t i = 0; i < PROTO_BYTES; i++)
+        shadow[0].data[i] = source_byte(i);
     hemd_peer *peer = &shadow[0].peers[FAR];
     peer->route = HEMD_ROUTE_PROXY;
     peer->near = 0;
@@ -173,6 +211,56 @@ static void check_pair(kit *k, uint32_t scope) {
     carry_out(k, at, epoch + 2);
 }
 
+/* The last order, of so many slots, is the put, and its bytes are there. */
+static void check_put_order(const kit *k, uint64_t slots) {
+    uint64_t first = claimed(k) - slots;
+    const hemd_order *order = &k->ring->orders[first % HEMD_RING_SLOTS];
+    CHECK_EQ(order->turn, first + 1);
+    CHECK_EQ(order->slots, slots);
+    CHECK_EQ(order->offset, 16);
+    CHECK_EQ(order->bytes, slots * HEMD_RING_CHUNK - 8);
+    CHECK_EQ(order->what, HEMD_ORDER_ADD);
+    CHECK_EQ(order->id, 2);
+    for (uint64_t i = 0; i < order->bytes; i++) {
+        uint64_t slot = (first + i / HEMD_RING_CHUNK) % HEMD_RING_SLOTS;
+        CHECK_EQ(k->ring->data[slot][i % HEMD_RING_CHUNK], source_byte(i));
+    }
+}
+
+/* With a limit of the window all else gives up, too; what has room does not wait for what has none. */
+static void check_limit(kit *k, uint32_t scope) {
+    static const uint32_t calls[] = {PUT, SIGNAL, SIGNAL_ALL, FLUSH, ARRIVE};
+    uint64_t epoch = entered(k) + 1;
+    set_limit(k, HEM_MS(SHORT_MS));
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+    uint64_t full = claimed(k);
+    CHECK_EQ(full, k->taken + HEMD_RING_SLOTS);
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        int64_t start = harness_now();
+        expect(k, calls[i], 3, scope, 0, HEM_ERR_TIMEOUT);
+        CHECK(harness_now() - start >= HEM_MS(SHORT_MS));
+        CHECK_EQ(claimed(k), full);
+    }
+    k->taken += 2;
+    __atomic_store_n(&k->ring->taken, k->taken, __ATOMIC_RELEASE);
+    expect(k, PUT, 3, scope, 0, HEM_ERR_TIMEOUT);
+    CHECK_EQ(claimed(k), full);
+    expect(k, PUT, 2, scope, 0, HEM_OK);
+    CHECK_EQ(claimed(k), full + 2);
+    check_put_order(k, 2);
+    expect(k, FLUSH, 0, scope, 0, HEM_ERR_TIMEOUT);
+    k->taken = claimed(k);
+    __atomic_store_n(&k->ring->taken, k->taken, __ATOMIC_RELEASE);
+    expect(k, FLUSH, 0, scope, 0, HEM_OK);
+    /* The entry is made up for. */
+    arrive(k, 1, ID, epoch);
+    arrive(k, (int)FAR, ID, epoch);
+    expect(k, TAKE_UP, 0, scope, LIMIT, HEM_OK);
+    carry_out(k, ID, epoch);
+    CHECK_EQ(entered(k), epoch);
+    set_limit(k, HEM_FOREVER);
+}
+
 /* That a peer is gone counts more than that the time is over. */
 static void check_gone(kit *k) {
     expect(k, FILL, (uint32_t)(claimed(k) - k->taken), HEM_SCOPE_BLOCK, 0, HEM_OK);
@@ -199,6 +287,7 @@ int rank_main(hem_world *world) {
         check_barrier(&k, scope);
         check_last_slot(&k, scope);
         check_pair(&k, scope);
+        check_limit(&k, scope);
     }
     check_gone(&k);
     check_failed(&k);

@@ -3,7 +3,7 @@
  * places in turns without any other signal; waits that run out of time or are ended by the host; weak
  * signals and weak waits.
  *
- * hem-test: ranks=1 timeout=120
+ * hem-test: ranks=1 timeout=120 delayed=1
  */
 #include "proto.h"
 

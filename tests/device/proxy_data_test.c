@@ -1,7 +1,8 @@
 /*
  * Kernels and peers that are reached through their hosts, beside others that are mapped: bytes of all
  * lengths and alignments come whole and before their signal, from many groups at a time and more than a
- * ring holds; barriers and signals to all count once; a flush is one.
+ * ring holds; barriers and signals to all count once; a flush is one. One put is of 64 MiB on a GPU, of 1 MiB
+ * on the stand-in, many times what a ring holds.
  *
  * hem-test: ranks=2,3,5 timeout=120
  */
@@ -111,6 +112,60 @@ static void check_mix(hem_world *world, proxy_kit_who who) {
     args.source = (unsigned char *)device_alloc(BLOCKS * (AREA + 64));
     args.errors = (uint64_t *)device_alloc(8);
     device_launch(mix, stream, BLOCKS, WARPS, &args);
+    device_stream_sync(stream);
+    device_copy(&errors, args.errors, 8);
+    CHECK_EQ(errors, 0);
+    harness_barrier(window);
+    CHECK_OK(hem_window_destroy(window));
+    device_free(args.source);
+    device_free(args.errors);
+    device_stream_destroy(stream);
+}
+
+typedef struct long_args {
+    hem_dev_window w;
+    unsigned char *source;
+    uint64_t offset;
+    uint64_t bytes;
+    uint64_t *errors;
+} long_args;
+
+/* All to the right in one put, and what came from the left. */
+DEVICE_KERNEL(put_long, long_args) {
+    hem_dev_window w = args->w;
+    hem_group block = hem_block();
+    const int right = (w.rank + 1) % w.size, left = (w.rank + w.size - 1) % w.size;
+    uint64_t bad = 0;
+    for (uint64_t i = block.rank; i < args->bytes; i += block.size)
+        args->source[i] = mix_byte(w.rank, i >> 16u, 0, i);
+    hem_group_sync(block);
+    if (hem_dev_put_signal(w, block, right, args->offset, args->source, args->bytes, 0, 1) !=
+            HEM_OK ||
+        hem_dev_wait_signal_from(w, block, left, 0, HEM_EQ, 1, LIMIT) != HEM_OK)
+        bad = 1ull << 40u;
+    const unsigned char *got = (const unsigned char *)hem_dev_address(w, w.rank, 0);
+    for (uint64_t i = block.rank; i < args->bytes && bad == 0; i += block.size)
+        bad += got[args->offset + i] != mix_byte(left, i >> 16u, 0, i);
+    for (uint64_t i = block.rank; i < args->offset; i += block.size)
+        bad += got[i] != 0 || got[args->offset + args->bytes + i] != 0;
+    if (bad != 0)
+        hemd_add64_relaxed(args->errors, bad);
+}
+
+static void check_long(hem_world *world) {
+    long_args args;
+    uint64_t errors = 0;
+    device_stream stream = device_stream_create();
+    harness_step("one long put", 0);
+    args.offset = 13;
+    args.bytes = device_stands_in() ? (harness_sanitized() ? 1u << 19 : 1u << 20) : 64u << 20;
+    args.bytes += 7;
+    hem_window *window =
+        proxy_kit_create(world, (size_t)(args.bytes + 2 * args.offset), PROXY_KIT_ALL);
+    args.w = window_kit_dev(window);
+    args.source = (unsigned char *)device_alloc((size_t)args.bytes);
+    args.errors = (uint64_t *)device_alloc(8);
+    device_launch(put_long, stream, 1, device_stands_in() ? WARPS : 16, &args);
     device_stream_sync(stream);
     device_copy(&errors, args.errors, 8);
     CHECK_EQ(errors, 0);
@@ -238,6 +293,7 @@ static void check_cannot(hem_world *world) {
 int rank_main(hem_world *world) {
     check_mix(world, PROXY_KIT_ODD);
     check_mix(world, PROXY_KIT_ALL);
+    check_long(world);
     check_flush(world);
     check_cannot(world);
     harness_close(world, HEM_OK);

@@ -30,6 +30,13 @@ static void check_options(hem_world *world) {
     o.device_peers = peers;
     refuse(world, &o, HEM_ERR_ARG, "device_peers");
     o = window_kit_options(64);
+    o.kind = HEM_MEMORY_HOST;
+    o.proxy_timeout_ns = 1;
+    refuse(world, &o, HEM_ERR_ARG, "proxy_timeout_ns");
+    o = window_kit_options(64);
+    o.proxy_timeout_ns = -2;
+    refuse(world, &o, HEM_ERR_ARG, "-2 is no time");
+    o = window_kit_options(64);
     o.device_signals = 17;
     refuse(world, &o, HEM_ERR_RANGE, "17");
     o = window_kit_options(64);

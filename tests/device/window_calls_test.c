@@ -7,6 +7,7 @@
  *
  * hem-test: ranks=1,2,4 timeout=120 delayed=2
  */
+#include "group_kit.h"
 #include "window_kit.h"
 
 #include <hem/device/stamped.h>
@@ -108,20 +109,6 @@ DEVICE_KERNEL(ring_of_groups, calls_args) {
     blame(args, g, status != HEM_OK);
 }
 
-/* 0: a thread, 1: a warp, 2: two warps of three, 3: a block of three. */
-HEM_DEV hem_group group_of(uint32_t scope) {
-    return scope == 0   ? hem_thread()
-           : scope == 1 ? hem_warp()
-           : scope == 2 ? hem_warps(1, 2, 5)
-                        : hem_block();
-}
-
-HEM_DEV bool takes_part(uint32_t scope) {
-    if (scope == 2)
-        return hem_warp_index() == 1 || hem_warp_index() == 2;
-    return scope == 3 || (hem_warp_index() == 0 && (scope == 1 || hem_block().rank == 0));
-}
-
 HEM_DEV unsigned char byte_of(int rank, uint64_t stamp, uint64_t i) {
     return (unsigned char)((stamp * 31 + (uint64_t)rank * 7 + i) * 0x9e3779b97f4a7c15ull >> 56);
 }
@@ -154,9 +141,9 @@ HEM_DEV hem_status pass_stamped(const calls_args *args, hem_group g, uint64_t ro
 }
 
 DEVICE_KERNEL(stamped_ring, calls_args) {
-    hem_group g = group_of(args->scope);
+    hem_group g = group_kit_of(args->scope);
     hem_status status = HEM_OK;
-    if (!takes_part(args->scope))
+    if (!group_kit_takes_part(args->scope))
         return;
     for (uint64_t i = 0; i < args->rounds && status == HEM_OK; i++)
         status = pass_stamped(args, g, args->first + i);
@@ -233,10 +220,10 @@ static void check_groups(test *t) {
 
 static void check_stamped(test *t) {
     uint64_t each = (uint64_t)harness_rounds(260);
-    for (uint32_t scope = 0; scope < 4; scope++) {
+    for (uint32_t scope = 0; scope < GROUP_KITS; scope++) {
         harness_step("stamped", scope);
         calls_args args = args_of(t, 1 + scope * each, each, scope);
-        device_launch(stamped_ring, t->stream, 1, 3, &args);
+        device_launch(stamped_ring, t->stream, 1, GROUP_KIT_WIDTH, &args);
         finish(t);
     }
 }

@@ -105,6 +105,7 @@ static void check_tables(test *t, size_t scale, uint32_t signals, uint32_t devic
     CHECK_EQ(home->device_signals, device_signals);
     CHECK_EQ(home->barriers, 3);
     CHECK_EQ(home->counter_count, 5);
+    CHECK_EQ(home->proxy_limit_ns, scale == 3 ? 77 : HEM_FOREVER);
     for (int r = 0; r < t->size; r++) {
         const hemd_peer *peer = &t->host.peers[r];
         CHECK_EQ(peer->route, r == t->rank ? HEMD_ROUTE_SELF : HEMD_ROUTE_DIRECT);
@@ -159,6 +160,7 @@ static void check_one(test *t, size_t scale, uint32_t signals, uint32_t device_s
     options.device_signals = device_signals;
     options.barriers = 3;
     options.counters = 5;
+    options.proxy_timeout_ns = scale == 3 ? 77 : 0;
     t->window = window_kit_create(t->world, &options);
     run_look(t);
     if (signals == 0)

@@ -1,11 +1,12 @@
 /*
  * Barriers and signals between the kernels of real ranks can be used for ever, by several ids in an order
- * that is random but the same everywhere: over launches by threads, warps and blocks, and replays of
- * graphs among them. Nobody leaves a barrier before all have entered, whole or in halves; one between two
+ * that is random but the same everywhere: over launches by threads, warps, several warps of a
+ * block and blocks, and replays of graphs among them. Nobody leaves a barrier before all have entered, whole or in halves; one between two
  * ranks concerns those two alone; a signal is never taken for an earlier one; no addition is lost.
  *
- * hem-test: ranks=1,2,3,5 timeout=120
+ * hem-test: ranks=1,2,3,5 timeout=120 delayed=2
  */
+#include "group_kit.h"
 #include "window_kit.h"
 
 #include <hem/device/barrier.h>
@@ -118,8 +119,8 @@ HEM_DEV hem_status add(const reuse_args *args) {
 }
 
 DEVICE_KERNEL(reuse, reuse_args) {
-    hem_group g = args->scope == 0 ? hem_thread() : args->scope == 1 ? hem_warp() : hem_block();
-    if (args->scope != 2 && hem_block().rank >= g.size)
+    hem_group g = group_kit_of(args->scope);
+    if (!group_kit_takes_part(args->scope))
         return;
     hem_status status = HEM_OK;
     uint64_t round = args->state->round;
@@ -150,7 +151,7 @@ typedef struct test {
 static void put(test *t, uint32_t scope, uint64_t rounds) {
     t->args.scope = scope;
     t->args.rounds = rounds;
-    device_launch(reuse, t->stream, 1, scope == 2 ? 3 : 1, &t->args);
+    device_launch(reuse, t->stream, 1, scope < GROUP_KIT_WARPS ? 1 : GROUP_KIT_WIDTH, &t->args);
 }
 
 static void check(test *t, uint64_t rounds) {
@@ -184,15 +185,16 @@ int rank_main(hem_world *world) {
     t.args.left = harness_left(world);
     t.args.right = harness_right(world);
     device_capture_begin(t.stream);
-    put(&t, 2, 5);
-    put(&t, 1, 3);
-    put(&t, 0, 1);
+    put(&t, GROUP_KIT_BLOCK, 5);
+    put(&t, GROUP_KIT_WARPS, 4);
+    put(&t, GROUP_KIT_WARP, 3);
+    put(&t, GROUP_KIT_THREAD, 1);
     device_graph graph = device_capture_end(t.stream);
     while (rounds < total) {
-        for (size_t i = 1 + harness_below(&rng, 6); i > 0; i--, rounds += 9)
+        for (size_t i = 1 + harness_below(&rng, 6); i > 0; i--, rounds += 13)
             device_graph_launch(graph, t.stream);
         uint64_t more = 1 + harness_below(&rng, 20);
-        put(&t, (uint32_t)harness_below(&rng, 3), more);
+        put(&t, (uint32_t)harness_below(&rng, GROUP_KITS), more);
         rounds += more;
         if (harness_below(&rng, 8) == 0)
             check(&t, rounds);

@@ -2,10 +2,12 @@
  * Every wait of a kernel on a window, between real ranks: one after the other it runs into its time limit,
  * not before it and not much after; a limit of 0 looks once. Then all kinds wait at the same time on
  * streams of their own, and the world is revoked: all end with HEM_ERR_REVOKED. The same when it is closed
- * under them: HEM_ERR_CLOSED. Nothing of it stays: in another world they pass.
+ * under them: HEM_ERR_CLOSED. Nothing of it stays: in another world they pass. By threads, warps, several
+ * warps of a block and blocks: limits of every kind by each of them, the others by turns.
  *
  * hem-test: ranks=2,3 modes=processes,threads timeout=90
  */
+#include "group_kit.h"
 #include "window_kit.h"
 
 #include <hem/device/barrier.h>
@@ -25,6 +27,7 @@ typedef struct any_args {
     hem_dev_window w;
     int32_t kind;
     int32_t peer;
+    uint32_t scope;
     int64_t timeout_ns;
     uint64_t *status_p;
 } any_args;
@@ -52,8 +55,11 @@ HEM_DEV hem_status wait_any_kind(const any_args *args, hem_group g) {
 }
 
 DEVICE_KERNEL(wait_kind, any_args) {
-    hem_status status = wait_any_kind(args, hem_block());
-    if (hem_block().rank == 0)
+    hem_group g = group_kit_of(args->scope);
+    if (!group_kit_takes_part(args->scope))
+        return;
+    hem_status status = wait_any_kind(args, g);
+    if (g.rank == 0)
         hemd_store64_relaxed(args->status_p, (uint64_t)-status);
 }
 
@@ -79,7 +85,8 @@ typedef struct test {
     device_stream streams[KINDS];
     uint64_t *statuses;
     int rank;
-    int peer; /* the one next to it in a pair, or oneself */
+    int peer;      /* the one next to it in a pair, or oneself */
+    uint32_t turn; /* which group waits first */
 } test;
 
 static void make(test *t) {
@@ -95,9 +102,11 @@ static void start(test *t, int kind, int64_t timeout_ns) {
     args.w = window_kit_dev(t->window);
     args.kind = kind;
     args.peer = t->peer;
+    args.scope = ((uint32_t)kind + t->turn) % GROUP_KITS;
     args.timeout_ns = timeout_ns;
     args.status_p = t->statuses + kind;
-    device_launch(wait_kind, t->streams[kind], 1, kind % 2 == 0 ? 1 : 3, &args);
+    device_launch(wait_kind, t->streams[kind], 1,
+                  args.scope < GROUP_KIT_WARPS ? 1 : GROUP_KIT_WIDTH, &args);
 }
 
 static void expect(test *t, int kind, hem_status want) {
@@ -115,17 +124,16 @@ static bool waits(const test *t, int kind) {
 
 /* Only rank 0 waits: nobody tells it anything, and barriers keep its arrival. */
 static void check_limits(test *t) {
-    static const int64_t limits[2] = {0, HEM_MS(20)};
+    static const int64_t limits[2] = {0, HEM_MS(10)};
     make(t);
-    if (t->rank == 0)
-        for (int i = 0; i < 2; i++)
-            for (int kind = 0; kind < KINDS; kind++) {
-                int64_t begun = harness_now();
-                start(t, kind, limits[i]);
-                expect(t, kind, HEM_ERR_TIMEOUT);
-                CHECK(harness_now() - begun >= limits[i]);
-                CHECK(harness_now() - begun < limits[i] + HEM_SEC(2) + 5 * harness_slack());
-            }
+    for (int i = 0; t->rank == 0 && i < 2 * GROUP_KITS * KINDS; i++) {
+        int64_t limit = limits[i / KINDS % 2], begun = harness_now();
+        t->turn = (uint32_t)(i / KINDS / 2);
+        start(t, i % KINDS, limit);
+        expect(t, i % KINDS, HEM_ERR_TIMEOUT);
+        CHECK(harness_now() - begun >= limit);
+        CHECK(harness_now() - begun < limit + HEM_SEC(2) + 5 * harness_slack());
+    }
     CHECK_OK(hem_sync(t->top, LIMIT));
     CHECK_OK(hem_window_destroy(t->window));
     CHECK_OK(hem_world_close(t->world));
@@ -133,6 +141,7 @@ static void check_limits(test *t) {
 
 /* All wait for what does not come: rank 0 is not there. */
 static void start_all(test *t) {
+    t->turn++;
     for (int kind = 0; t->rank != 0 && kind < KINDS; kind++)
         if (waits(t, kind) && (kind != PAIR || t->peer == 0))
             start(t, kind, HEM_FOREVER);
@@ -183,6 +192,7 @@ static void check_closed(test *t) {
 static void check_passes(test *t) {
     tell_args args;
     make(t);
+    t->turn++;
     for (int kind = 0; kind < KINDS; kind++)
         if (waits(t, kind))
             start(t, kind, LIMIT);

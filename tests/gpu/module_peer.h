@@ -1,4 +1,4 @@
-/* The part of module_test.cu that needs two processes: names, descriptors, and one that is killed. */
+/* The part of module_test.cu that needs two processes: names, descriptors, pools, and one that is killed. */
 
 typedef struct letter {
     hemi_device_name name;
@@ -130,6 +130,20 @@ static void test_access(void) {
     CHECK(DRIVER(MemRelease, 10020)(handle) == CUDA_SUCCESS);
 }
 
+/* Memory of a pool that other processes can map. */
+static void *pool_memory(uint64_t bytes, cudaStream_t stream) {
+    cudaMemPoolProps wanted = {};
+    cudaMemPool_t pool;
+    void *address;
+    wanted.allocType = cudaMemAllocationTypePinned;
+    wanted.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+    wanted.location.type = cudaMemLocationTypeDevice;
+    wanted.location.id = facts.ordinal;
+    CUDA(cudaMemPoolCreate(&pool, &wanted));
+    CUDA(cudaMallocFromPoolAsync(&address, bytes, pool, stream));
+    return address;
+}
+
 /* The other process: maps what it is shown and writes to it, shows memory of its own, and dies. */
 [[noreturn]] static void run_child(int socket) {
     hemi_device_memory theirs, again, mine;
@@ -159,6 +173,11 @@ static void test_access(void) {
     fill<<<4, 128, 0, (cudaStream_t)stream>>>((uint64_t *)mine.address, 1024, 77);
     sync(stream);
     show(socket, &mine);
+    void *pooled = pool_memory(MIB, (cudaStream_t)stream);
+    fill<<<4, 128, 0, (cudaStream_t)stream>>>((uint64_t *)pooled, 1024, 66);
+    sync(stream);
+    OK(memory->adopt(context, pooled, MIB, &mine));
+    show(socket, &mine);
     hear(socket, 'e');
     kill(getpid(), SIGKILL);
     _exit(1);
@@ -173,6 +192,19 @@ static void wait_for(int socket, char what, const uint64_t *word, uint64_t value
     sync(stream);
     CHECK(word_at(seen) == 1);
     streams->destroy(context, stream);
+}
+
+/* Memory of the other's pool, which is given back at once and not kept. */
+static void map_pool(int socket) {
+    hemi_device_memory map;
+    int fd;
+    letter l = take_letter(socket, &fd);
+    CHECK(l.name.kind == HEMI_DEVICE_NAME_POOL && fd >= 0);
+    beside_kernel("map a peer's pool", false,
+                  [&] { OK(memory->map(context, &l.name, fd, false, &map)); });
+    close(fd);
+    check_filled(map.address, 1024, 66);
+    beside_kernel("release a peer's pool", false, [&] { memory->release(context, &map); });
 }
 
 static void test_peer(int socket, pid_t child) {
@@ -193,6 +225,7 @@ static void test_peer(int socket, pid_t child) {
     if (fd >= 0)
         close(fd);
     check_filled(theirs.address, 1024, 77);
+    map_pool(socket);
     tell(socket, 'e');
     CHECK(waitpid(child, &status, 0) == child);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);

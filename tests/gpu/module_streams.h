@@ -115,3 +115,31 @@ static void test_capture(void) {
     streams->destroy(context, other);
     memory->release(context, &m);
 }
+
+/* A mark that was given back, reached or not, is used again, and then stands for another stream. */
+static void test_marks(void) {
+    hemi_device_memory m;
+    void *held, *idle, *mark, *again, *third;
+    OK(memory->alloc(context, MIB, &m));
+    OK(streams->make(context, &held));
+    OK(streams->make(context, &idle));
+    OK(streams->await(context, held, (uint64_t *)m.address, 1));
+    OK(streams->mark(context, held, &mark));
+    REFUSED(streams->test(context, mark), HEM_ERR_TIMEOUT);
+    streams->unmark(context, mark);
+    OK(streams->mark(context, idle, &again));
+    CHECK(again == mark);
+    sync(idle);
+    OK(streams->test(context, again));
+    OK(streams->mark(context, held, &third));
+    CHECK(third != again);
+    REFUSED(streams->test(context, third), HEM_ERR_TIMEOUT);
+    set_word(m.address, 1);
+    sync(held);
+    OK(streams->test(context, third));
+    streams->unmark(context, third);
+    streams->unmark(context, again);
+    streams->destroy(context, held);
+    streams->destroy(context, idle);
+    memory->release(context, &m);
+}

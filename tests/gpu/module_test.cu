@@ -300,6 +300,7 @@ static void test_all(int socket, pid_t child) {
     test_memory();
     test_host_memory();
     test_streams();
+    test_marks();
     test_capture();
     test_beside_kernels();
     test_team();

@@ -28,7 +28,7 @@ HEM_DEV hem_status hemd_barrier_tell(hem_dev_window w, hem_group g, uint32_t id,
         if ((int)rank == w.rank)
             continue;
         if (arrivals == NULL) {
-            until = until == 0 ? hemd_until(timeout_ns) : until;
+            until = until == 0 ? hemd_until(w, timeout_ns) : until;
             status = hemd_proxy_also(status, w, (int)rank, HEMD_ORDER_ARRIVE, id, epoch, until);
         } else if (one) {
             hemd_store64_release(arrivals + id, epoch, hemd_near(peer));
@@ -119,12 +119,14 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier(hem_dev_window w, hem_group g,
 /**
  * The first half of hem_dev_barrier: enter, and wait for nobody. Work of one's own follows, then
  * hem_dev_barrier_wait. Each arrival is followed by one wait that succeeds, by the same group, in the
- * same launch or a later one.
+ * same launch or a later one. After HEM_ERR_TIMEOUT, which there is through a proxy only, the arrival
+ * stands: the wait tells it to those who have not heard.
  * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED; through a proxy as a wait for all ranks.
  */
 HEM_DEV hem_status hem_dev_barrier_arrive(hem_dev_window w, hem_group g, uint32_t id) {
     uint64_t epoch;
-    return hemd_barrier_exists(w, id) ? hemd_barrier_enter(w, g, id, -1, &epoch) : HEM_ERR_RANGE;
+    return hemd_barrier_exists(w, id) ? hemd_barrier_enter(w, g, id, HEMD_PROXY_LIMIT, &epoch)
+                                      : HEM_ERR_RANGE;
 }
 
 /**
@@ -165,7 +167,8 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_gro
         hemd_patience patience = hemd_patience_begin(timeout_ns);
         hemd_store64_relaxed(own, epoch);
         if (arrivals == NULL)
-            status = hemd_proxy_tell(w, peer, HEMD_ORDER_ARRIVE, at, epoch, hemd_until(timeout_ns));
+            status =
+                hemd_proxy_tell(w, peer, HEMD_ORDER_ARRIVE, at, epoch, hemd_until(w, timeout_ns));
         else
             hemd_store64_release(arrivals + at, epoch, hemd_near(other));
         if (status == HEM_OK)

@@ -146,7 +146,7 @@ HEM_DEV bool hemd_recv_units(hemd_flow *flow, hem_group group) {
     if (group.rank == 0 && failed)
         flow->kept = (hem_status)(-(int32_t)hemd_load64_relaxed(flow->way->error));
     else if (group.rank == 0)
-        hemd_store64_relaxed(&hemd_flow_credit(flow)->units, flow->at);
+        hemd_store64_credit(&hemd_flow_credit(flow)->units, flow->at);
     return !failed;
 }
 

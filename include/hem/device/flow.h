@@ -38,6 +38,14 @@ HEM_DEV uint64_t hemd_load64_credit(const uint64_t *word) {
 #endif
 }
 
+HEM_DEV void hemd_store64_credit(uint64_t *word, uint64_t value) {
+#if defined(__CUDACC__)
+    hemd_store64_relaxed(word, value);
+#else
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+#endif
+}
+
 /* Failure. */
 
 /** This rank's end of the pipe has failed: say so here, to the host, and to all peers. */
@@ -357,7 +365,7 @@ HEM_DEV void hemd_recv_chunk(hemd_flow *flow, hem_group group) {
     hemd_flow_advance(flow);
     hem_group_sync(group);
     if (group.rank == 0 && flow->kept == HEM_OK)
-        hemd_store64_relaxed(&hemd_flow_credit(flow)->slots, flow->at);
+        hemd_store64_credit(&hemd_flow_credit(flow)->slots, flow->at);
 }
 
 #endif

@@ -15,11 +15,13 @@
  *   failed              the peer's thread             once, when it gives up
  *
  * Orders are carried out by their numbers, so what a group ordered first is done first, whoever else
- * claims in between. A claim that is given up is never followed by another good one: a wait for room
- * ends badly only when the peer is gone, the world is revoked or closed, or the peer's thread has
- * failed, all of which stay. There is no time limit on it, since a claim cannot be taken back. Barriers,
- * which have one, claim a slot by compare and swap and only when it is free: before that there is
- * nothing to take back.
+ * claims in between. A claim by addition that is given up is never followed by another good one: its wait
+ * for room ends badly only when the peer is gone, the world is revoked or closed, or the peer's thread has
+ * failed, all of which stay. Where there is a time limit, that of a barrier or the window's
+ * (hem_window_options.proxy_timeout_ns), slots are claimed by compare and swap instead, and only when all of
+ * them are free: before that there is nothing to take back. Additions are fair, as a queue is, and so are
+ * taken where there is no limit; with one, an order takes few slots, so that it does not wait for many to be
+ * free at once while others take them one by one. The limit is that of each wait for room.
  */
 #ifndef HEM_DEVICE_PROXY_H
 #define HEM_DEVICE_PROXY_H
@@ -35,10 +37,30 @@ HEM_DEV hem_status hemd_ring_poll(hemd_patience *patience, hem_dev_window w, int
     return status;
 }
 
+/** No time limit, as a time. */
+#define HEMD_NEVER UINT64_MAX
+/** Instead of a time limit: the window's, of calls that have none of their own. */
+#define HEMD_PROXY_LIMIT INT64_MIN
+
+/** The time at which a limit that begins now has passed. */
+HEM_DEV uint64_t hemd_until(hem_dev_window w, int64_t timeout_ns) {
+    if (timeout_ns == HEMD_PROXY_LIMIT)
+        timeout_ns = HEMD_FIXED64(int64_t, w.home->proxy_limit_ns);
+    return timeout_ns < 0 ? HEMD_NEVER : hemd_now_ns() + (uint64_t)timeout_ns;
+}
+
+/** How long it is until then. */
+HEM_DEV hemd_patience hemd_patience_until(uint64_t until) {
+    if (until == HEMD_NEVER)
+        return hemd_patience_begin(-1);
+    const uint64_t now = hemd_now_ns();
+    return hemd_patience_begin(until > now ? (int64_t)(until - now) : 0);
+}
+
 /** Wait until the orders in all slots below `least` have been carried out, by one thread. */
-HEM_DEV hem_status hemd_ring_await(hem_dev_window w, int peer, uint64_t least) {
+HEM_DEV hem_status hemd_ring_await(hem_dev_window w, int peer, uint64_t least, uint64_t until) {
     const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
-    hemd_patience patience = hemd_patience_begin(-1);
+    hemd_patience patience = hemd_patience_until(until);
     hem_status status = HEM_OK;
     while ((int64_t)(hemd_load64_relaxed(&queue->taken) - least) < 0) {
         if (status != HEM_OK)
@@ -49,35 +71,24 @@ HEM_DEV hem_status hemd_ring_await(hem_dev_window w, int peer, uint64_t least) {
     return HEM_OK;
 }
 
-/** Take the next `count` slots of the ring and wait until they are free, by one thread. */
-HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, uint64_t *first_p) {
-    uint64_t *claimed = HEMD_FIXED64(uint64_t *, w.peers[peer].claimed);
-    *first_p = hemd_fetch_add64_near(claimed, count);
-    return hemd_ring_await(w, peer, *first_p + count - HEMD_RING_SLOTS);
-}
-
-/** No time limit, as a time. */
-#define HEMD_NEVER UINT64_MAX
-
-/** The time at which a limit that begins now has passed. */
-HEM_DEV uint64_t hemd_until(int64_t timeout_ns) {
-    return timeout_ns < 0 ? HEMD_NEVER : hemd_now_ns() + (uint64_t)timeout_ns;
-}
-
-/** Take the next slot if it is free, or becomes so before the time `until`, by one thread. */
-HEM_DEV hem_status hemd_ring_claim_until(hem_dev_window w, int peer, uint64_t until,
-                                         uint64_t *first_p) {
+/** Take the next `count` slots of the ring if they are free, or become so before the time `until`, by one
+ *  thread. */
+HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, uint64_t until,
+                                   uint64_t *first_p) {
     const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
     uint64_t *claimed = HEMD_FIXED64(uint64_t *, w.peers[peer].claimed);
-    const uint64_t now = hemd_now_ns();
-    hemd_patience patience = hemd_patience_begin(until > now ? (int64_t)(until - now) : 0);
+    if (until == HEMD_NEVER) {
+        *first_p = hemd_fetch_add64_near(claimed, count);
+        return hemd_ring_await(w, peer, *first_p + count - HEMD_RING_SLOTS, until);
+    }
+    hemd_patience patience = hemd_patience_until(until);
     hem_status status = HEM_OK;
     for (;;) {
         const uint64_t first = hemd_load64_relaxed(claimed);
-        const uint64_t least = first + 1u - HEMD_RING_SLOTS;
+        const uint64_t least = first + count - HEMD_RING_SLOTS;
         if ((int64_t)(hemd_load64_relaxed(&queue->taken) - least) >= 0) {
-            if (hemd_compare_swap64(claimed, first, first + 1u) != first)
-                continue; /* another one has it */
+            if (hemd_compare_swap64(claimed, first, first + count) != first)
+                continue; /* another one has them */
             hemd_acquire(&queue->taken, false);
             *first_p = first;
             return HEM_OK;
@@ -93,8 +104,7 @@ HEM_DEV hem_status hemd_ring_claim_until(hem_dev_window w, int peer, uint64_t un
 HEM_DEV_SLOW hem_status hemd_proxy_tell(hem_dev_window w, int peer, uint32_t what, uint32_t id,
                                         uint64_t value, uint64_t until) {
     uint64_t first = 0;
-    hem_status status = until == HEMD_NEVER ? hemd_ring_claim(w, peer, 1, &first)
-                                            : hemd_ring_claim_until(w, peer, until, &first);
+    hem_status status = hemd_ring_claim(w, peer, 1, until, &first);
     hemd_order order = {0, 0, 0, value, what, id, 1, {0, 0, 0, 0, 0}};
     if (status == HEM_OK)
         hemd_ring_post(HEMD_FIXED64(hemd_ring *, w.peers[peer].ring), first, &order);
@@ -122,15 +132,18 @@ HEM_DEV void hemd_ring_fill(hem_group g, hemd_ring *queue, uint32_t slot, const 
 
 /**
  * Order `n` bytes to be put at `offset` of a peer, and then `what`. Returns when all threads of the
- * group may change `src`. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_REVOKED, HEM_ERR_CLOSED; how the
- *         peer's thread has failed; HEM_ERR_UNSUPPORTED if there is no such way either.
+ * group may change `src`. At the window's limit parts of a long message may have been ordered, and `what` was
+ * not. @return HEM_OK, HEM_ERR_PEER, HEM_ERR_REVOKED, HEM_ERR_CLOSED, HEM_ERR_TIMEOUT; how the peer's thread
+ *         has failed; HEM_ERR_UNSUPPORTED if there is no such way either.
  */
 HEM_DEV_SLOW hem_status hemd_proxy_put(hem_dev_window w, hem_group g, int peer, uint64_t offset,
                                        const void *src, uint64_t n, uint32_t what, uint32_t id,
                                        uint64_t value) {
     hemd_ring *queue = HEMD_FIXED64(hemd_ring *, w.peers[peer].ring);
     const unsigned char *from = (const unsigned char *)src;
-    const uint64_t most = (uint64_t)HEMD_RING_CLAIM * HEMD_RING_CHUNK;
+    const bool limited = HEMD_FIXED64(int64_t, w.home->proxy_limit_ns) >= 0;
+    const uint64_t most =
+        (uint64_t)(limited ? HEMD_RING_CLAIM_LIMITED : HEMD_RING_CLAIM) * HEMD_RING_CHUNK;
     if (!hemd_proxied(&w.peers[peer]))
         return HEM_ERR_UNSUPPORTED;
     hem_group_sync(g); /* claims that other threads of the group made before come first */
@@ -138,7 +151,9 @@ HEM_DEV_SLOW hem_status hemd_proxy_put(hem_dev_window w, hem_group g, int peer, 
         const uint64_t part = n < most ? n : most;
         const uint32_t count = part == 0 ? 1u : (uint32_t)((part - 1u) / HEMD_RING_CHUNK) + 1u;
         uint64_t first = 0;
-        hem_status status = g.rank == 0 ? hemd_ring_claim(w, peer, count, &first) : HEM_OK;
+        hem_status status = HEM_OK;
+        if (g.rank == 0)
+            status = hemd_ring_claim(w, peer, count, hemd_until(w, HEMD_PROXY_LIMIT), &first);
         status = hem_group_agree(g, status);
         if (status != HEM_OK)
             return status;
@@ -172,7 +187,7 @@ HEM_DEV_SLOW hem_status hemd_proxy_flush(hem_dev_window w, hem_group g, int peer
     hem_group_sync(g);
     if (g.rank == 0) {
         uint64_t claimed = hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.peers[peer].claimed));
-        status = hemd_ring_await(w, peer, claimed);
+        status = hemd_ring_await(w, peer, claimed, hemd_until(w, HEMD_PROXY_LIMIT));
     }
     return hem_group_agree(g, status);
 }

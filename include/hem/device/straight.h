@@ -96,7 +96,7 @@ HEM_DEV void hemd_course_publish(const hemd_course *course, hem_group group, boo
     if (group.rank != 0)
         return;
     if (receives) {
-        hemd_store64_relaxed(&hemd_flow_credit(flow)->slots, flow->at);
+        hemd_store64_credit(&hemd_flow_credit(flow)->slots, flow->at);
     } else {
         hemd_tail *tails = (hemd_tail *)(void *)(way->out + way->area.tails);
         hemd_store64_release(&tails[flow->lane].bytes, flow->at * flow->pipe->slot_bytes,

@@ -72,6 +72,8 @@ typedef struct hemd_peer {
 #define HEMD_RING_CHUNK 2048u
 /** Slots of one order at most, so that one is being filled while another is carried out. */
 #define HEMD_RING_CLAIM (HEMD_RING_SLOTS / 2u)
+/** The same where waits for room have a time limit. */
+#define HEMD_RING_CLAIM_LIMITED 8u
 
 /** What follows the bytes of an order. */
 enum hemd_order_what {
@@ -118,7 +120,9 @@ typedef struct hemd_home {
     uint32_t counter_count;
     uint32_t proxied; /**< how many ranks are reached through a proxy */
     uint32_t spare32;
-    uint64_t spare[3];
+    int64_t
+        proxy_limit_ns; /**< of calls through a proxy that have no limit of their own; below 0: none */
+    uint64_t spare[2];
 } hemd_home;
 
 /** A window, to be passed to kernels by value. Filled in by hem_window_device. */

@@ -20,8 +20,9 @@
  *
  * A peer whose memory is not mapped is reached through its host (proxy.h): by puts, signals, flushes
  * and barriers, with the same order. They may wait for room then, until the peer's host has taken
- * what came before, and end as waits do. Gets, atomics, stamped puts and addresses of such a peer
- * there are not.
+ * what came before, and end as waits do, at hem_window_options.proxy_timeout_ns where they have no time
+ * limit of their own: a put that ends so may have put a part, and has not changed its signal. Gets, atomics,
+ * stamped puts and addresses of such a peer there are not.
  *
  * HEM_ERR_RANGE and HEM_ERR_ARG are found where HEM_DEV_CHECK is defined before this is included;
  * elsewhere a bad rank, id or offset is as bad as a bad pointer. Nobody reads sentences here.
@@ -103,7 +104,7 @@ HEM_DEV hem_status hem_dev_get(hem_dev_window w, hem_group g, int peer, uint64_t
 
 /**
  * Make everything that this group has put to `peer` visible to every rank; returns when it is.
- * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED.
+ * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_UNSUPPORTED; through a proxy as a wait for `peer`.
  */
 HEM_DEV hem_status hem_dev_flush(hem_dev_window w, hem_group g, int peer) {
     hem_status status = hemd_check_place(w, peer, 0, 0);
@@ -171,8 +172,9 @@ HEM_DEV hem_status hem_dev_compare_swap(hem_dev_window w, int peer, uint64_t off
  *
  * Publishes what this group put before, to whomever. With HEM_SIGNAL_WEAK it publishes nothing, and
  * is one store of one thread: no fence and no barrier. What the CPU of this rank signals on the same
- * id is kept apart and added up by the wait: SET sets the part of the kernels. Does not wait.
- * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_ARG, HEM_ERR_UNSUPPORTED.
+ * id is kept apart and added up by the wait: SET sets the part of the kernels. Does not wait, but for
+ * room through a proxy.
+ * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_ARG, HEM_ERR_UNSUPPORTED; through a proxy as a wait for `peer`.
  */
 HEM_DEV hem_status hem_dev_signal(hem_dev_window w, hem_group g, int peer, uint32_t id, int op,
                                   uint64_t value) {
@@ -209,7 +211,7 @@ HEM_DEV bool hemd_one_each(hem_dev_window w, hem_group g) {
 
 /**
  * hem_dev_signal to every rank but this one; the threads of the group share them. Where one of them
- * cannot be reached, none is signalled.
+ * cannot be reached, none is signalled. After an error of a wait for room, through a proxy, some have been.
  */
 HEM_DEV hem_status hem_dev_signal_all(hem_dev_window w, hem_group g, uint32_t id, int op,
                                       uint64_t value) {
@@ -221,20 +223,22 @@ HEM_DEV hem_status hem_dev_signal_all(hem_dev_window w, hem_group g, uint32_t id
     if (hem_group_any(g, hemd_lacks(w, g)))
         return HEM_ERR_UNSUPPORTED;
     const bool weak = (op & HEM_SIGNAL_WEAK) != 0, one = hemd_one_each(w, g);
+    uint64_t until = 0;
     if (!weak && !one)
         hemd_fence(false);
     for (uint32_t rank = g.rank; rank < (uint32_t)w.size; rank += g.size) {
         uint64_t *word = hemd_out(w, &w.peers[rank], id);
         if ((int)rank == w.rank)
             continue;
-        if (word == NULL)
-            status =
-                hemd_proxy_also(status, w, (int)rank, hemd_order_of(op), id, value, HEMD_NEVER);
-        else if (weak || !one)
+        if (word == NULL) {
+            until = until == 0 ? hemd_until(w, HEMD_PROXY_LIMIT) : until;
+            status = hemd_proxy_also(status, w, (int)rank, hemd_order_of(op), id, value, until);
+        } else if (weak || !one) {
             hemd_change(word, op, value, hemd_out_host(w, id));
-        else
+        } else {
             hemd_change_release(word, op, value, hemd_out_near(w, &w.peers[rank], id),
                                 hemd_out_host(w, id));
+        }
     }
     return HEMD_FIXED32(w.home->proxied) == 0 ? HEM_OK : hemd_agree_all(g, status);
 }
@@ -244,7 +248,7 @@ HEM_DEV hem_status hem_dev_signal_all(hem_dev_window w, hem_group g, uint32_t id
  *
  * Returns when all threads of the group may change `src`. Whoever sees the signal sees the bytes, and
  * all that this group put before, weak or not. One barrier of the group and one release.
- * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_ARG, HEM_ERR_UNSUPPORTED.
+ * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_ARG, HEM_ERR_UNSUPPORTED; through a proxy as a wait for `peer`.
  */
 HEM_DEV hem_status hem_dev_put_signal_op(hem_dev_window w, hem_group g, int peer, uint64_t offset,
                                          const void *src, uint64_t n, uint32_t id, int op,

@@ -136,22 +136,51 @@ HEM_DEV void hemd_relax(void) {
 
 #else
 
+/*
+ * ThreadSanitizer does not know fences. Under it a fence is remembered instead, and makes the stores release
+ * that follow it, until the thread loads a word again; others are as relaxed as on a GPU, so that a fence that
+ * is missing before a word shows. Units are stored and loaded with order here, so that one before a unit does
+ * not. Where the fence of a wait is, host threads acquire the word itself, by hemd_acquire.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define HEMD_NO_FENCES 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HEMD_NO_FENCES 1
+#endif
+#endif
+
+#if defined(HEMD_NO_FENCES)
+static __thread bool hemd_fenced;
+#define HEMD_FENCED()      hemd_fenced
+#define HEMD_SET_FENCED(x) ((void)(hemd_fenced = (x)))
+#else
+#define HEMD_FENCED()      false
+#define HEMD_SET_FENCED(x) ((void)(x))
+#endif
+
 HEM_DEV uint64_t hemd_load64_relaxed(const uint64_t *word) {
+    HEMD_SET_FENCED(false);
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
 HEM_DEV uint32_t hemd_load32_relaxed(const uint32_t *word) {
+    HEMD_SET_FENCED(false);
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* ThreadSanitizer does not know fences. Host threads that stand in for a GPU therefore release with
- * every store and acquire where the fence of a wait is, by hemd_acquire. */
 HEM_DEV void hemd_store64_relaxed(uint64_t *word, uint64_t value) {
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    if (HEMD_FENCED())
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
 HEM_DEV void hemd_add64_relaxed(uint64_t *word, uint64_t value) {
-    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+    if (HEMD_FENCED())
+        __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
 }
 
 HEM_DEV void hemd_add64_host(uint64_t *word, uint64_t value) {
@@ -174,7 +203,9 @@ HEM_DEV uint64_t hemd_compare_swap64(uint64_t *word, uint64_t expected, uint64_t
 
 HEM_DEV void hemd_fence(bool near) {
     (void)near;
-#if !defined(__SANITIZE_THREAD__)
+#if defined(HEMD_NO_FENCES)
+    HEMD_SET_FENCED(true);
+#else
     __atomic_thread_fence(__ATOMIC_ACQ_REL);
 #endif
 }
@@ -250,7 +281,7 @@ HEM_DEV void hemd_store64_release(uint64_t *word, uint64_t value, bool near) {
         asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
 #else
     (void)near;
-    hemd_store64_relaxed(word, value);
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
 #endif
 }
 
@@ -268,7 +299,7 @@ HEM_DEV void hemd_add64_release(uint64_t *word, uint64_t value, bool near) {
                      : "memory");
 #else
     (void)near;
-    hemd_add64_relaxed(word, value);
+    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
 #endif
 }
 

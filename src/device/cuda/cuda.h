@@ -10,7 +10,8 @@
  * After open nothing here synchronises with the device: waits are queries with naps in between, on
  * a stream of the rank's own, since kernels that run may be waiting for what this brings. Nothing is
  * freed or unmapped, either, but kept (keep.c). The exceptions: unmap_host, for which the caller has
- * to know what it does; memory that is short; and the end of the last rank of the process.
+ * to know what it does; mappings of a peer's pools; memory that is short; and the end of the last rank of the
+ * process.
  */
 #ifndef HEMI_DEVICE_CUDA_CUDA_H
 #define HEMI_DEVICE_CUDA_CUDA_H
@@ -28,6 +29,7 @@
 
 #define HEMI_CUDA_EVENTS  32
 #define HEMI_CUDA_IDLE    16
+#define HEMI_CUDA_MARKS   64
 #define HEMI_CUDA_DEVICES 32
 /** What allocations are aligned to. */
 #define HEMI_CUDA_ALIGN (UINT64_C(2) << 20)
@@ -56,6 +58,9 @@ typedef struct hemi_cuda {
     cudaStream_t idle[HEMI_CUDA_IDLE];
     uint32_t idle_count;
     CUmemoryPool pool; /**< of memory in the order of streams, or NULL; made under `copies` */
+    pthread_mutex_t marking;
+    cudaEvent_t marks[HEMI_CUDA_MARKS]; /**< that nobody needs at the moment, under `marking` */
+    uint32_t mark_count;
 } hemi_cuda;
 
 /** What the calling thread had before it came in. */
@@ -98,6 +103,7 @@ typedef enum hemi_cuda_how {
     HEMI_CUDA_ADOPTED,     /**< the caller's */
     HEMI_CUDA_IMPORTED,    /**< a peer's physical memory, mapped */
     HEMI_CUDA_OPENED,      /**< a peer's, by legacy IPC */
+    HEMI_CUDA_POOLED,      /**< a peer's, of a pool: pools.c */
     HEMI_CUDA_SHARED,      /**< of this process: nothing to undo */
     HEMI_CUDA_TEAM         /**< a multicast object: team.c */
 } hemi_cuda_how;
@@ -111,6 +117,7 @@ typedef struct hemi_cuda_piece {
     CUdeviceptr base; /**< of what is mapped, allocated or opened as a whole */
     uint64_t whole;
     struct hemi_cuda_opening *opening; /**< of legacy IPC */
+    CUmemoryPool pool;                 /**< that it is of, the caller's or one that was mapped */
     uint64_t room;                     /**< bytes from the address that alloc gives */
     uint64_t serial;                   /**< see hemi_device_name */
     struct hemi_cuda_piece *next;      /**< among those that are kept */
@@ -123,6 +130,9 @@ typedef struct hemi_cuda_piece {
     uint64_t group;                 /**< who makes it finds it by that; 0: made by another */
     struct hemi_cuda_piece *member; /**< this rank's memory of it */
 } hemi_cuda_piece;
+
+/** A stream of the library's own, which has its queue. The caller has entered. stream.c */
+hem_status hemi_cuda_stream_create(const hemi_cuda *cuda, cudaStream_t *stream_p);
 
 /** Really free a piece. The device waits for all kernels of the context. memory.c */
 void hemi_cuda_drop(const hemi_cuda *cuda, hemi_cuda_piece *piece);
@@ -144,7 +154,7 @@ uint64_t hemi_cuda_serial(uint64_t buffer);
 hem_status hemi_cuda_keep_open(hemi_cuda *cuda);
 /** Before the context is given up. The last of its users frees all: this may wait for kernels. */
 void hemi_cuda_keep_close(hemi_cuda *cuda);
-/** Take it over: created, malloced or imported. `again`: no kernel looks at it any more. */
+/** Take it over: created, malloced, imported or, if not `again`, pooled. `again`: no kernel looks at it any more. */
 void hemi_cuda_keep(const hemi_cuda *cuda, hemi_cuda_piece *piece, bool again);
 /** Free all that is kept: memory is short. Waits for kernels. @return whether there was anything. */
 bool hemi_cuda_keep_empty(const hemi_cuda *cuda);
@@ -171,14 +181,29 @@ void hemi_cuda_ipc_close(const hemi_cuda *cuda, hemi_cuda_piece *piece);
 /** Close what is open in this context and used by nobody. Waits for kernels. @return whether any. */
 bool hemi_cuda_ipc_close_idle(const hemi_cuda *cuda);
 
+/** A peer may have said a wrong length: what was mapped has its own. peer.c */
+hem_status hemi_cuda_check_length(const hemi_cuda *cuda, const void *base,
+                                  const hemi_device_name *name);
+
+/** Memory of the caller's pools: whether others can map it; name and map it. pools.c */
+bool hemi_cuda_pools_shows(const hemi_cuda *cuda, const hemi_cuda_piece *piece);
+hem_status hemi_cuda_pools_export(const hemi_cuda *cuda, const hemi_cuda_piece *piece,
+                                  hemi_device_name *name, int *fd_p);
+hem_status hemi_cuda_pools_import(const hemi_cuda *cuda, const hemi_device_name *name, int fd,
+                                  hemi_cuda_piece *piece);
+/** Give it back: no kernel looks at it any more. */
+void hemi_cuda_pools_release(hemi_cuda *cuda, const hemi_cuda_piece *piece);
+/** The same if one may. Waits for kernels. */
+void hemi_cuda_pools_drop(const hemi_cuda *cuda, const hemi_cuda_piece *piece);
+
 /** Memory and marks in the order of streams: ordered.c */
 hem_status hemi_cuda_mark(void *context, void *stream, void **mark_p);
 hem_status hemi_cuda_test(void *context, void *mark);
 void hemi_cuda_unmark(void *context, void *mark);
 hem_status hemi_cuda_alloc_on(void *context, void *stream, uint64_t bytes, void **address_p);
 void hemi_cuda_free_on(void *context, void *stream, void *address);
-/** Give the pool up; what was not given back to it stays. The caller has entered. */
-void hemi_cuda_pool_close(hemi_cuda *cuda);
+/** Give marks and the pool up; what was not given back to it stays. The caller has entered. */
+void hemi_cuda_ordered_close(hemi_cuda *cuda);
 
 extern const hemi_device_memory_ops hemi_cuda_memory_ops;
 extern const hemi_device_stream_ops hemi_cuda_stream_ops;

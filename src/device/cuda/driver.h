@@ -43,6 +43,12 @@
     CALL(MemPoolCreate, 11020)                                                                     \
     CALL(MemPoolSetAttribute, 11020)                                                               \
     CALL(MemPoolDestroy, 11020)                                                                    \
+    CALL(MemPoolSetAccess, 11020)                                                                  \
+    CALL(MemPoolGetAccess, 11020)                                                                  \
+    CALL(MemPoolExportToShareableHandle, 11020)                                                    \
+    CALL(MemPoolImportFromShareableHandle, 11020)                                                  \
+    CALL(MemPoolExportPointer, 11020)                                                              \
+    CALL(MemPoolImportPointer, 11020)                                                              \
     CALL(MemAllocFromPoolAsync, 11020)                                                             \
     CALL(MemFreeAsync, 11020)                                                                      \
     CALL(StreamGetCtx, 9020)                                                                       \

@@ -73,18 +73,6 @@ static hem_status open_new(const hemi_cuda *cuda, const cudaIpcMemHandle_t *hand
     return HEM_OK;
 }
 
-/* The peer may have said a wrong length: what was mapped has its own. */
-static hem_status check_length(const hemi_cuda *cuda, const void *base,
-                               const hemi_device_name *name) {
-    size_t bytes = 0;
-    hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_RANGE_SIZE, base, &bytes);
-    if (bytes >= name->offset + name->bytes)
-        return HEM_OK;
-    return cuda->host.fail(HEM_ERR_ARG, "A peer names %llu bytes at %llu of an allocation of %llu",
-                           (unsigned long long)name->bytes, (unsigned long long)name->offset,
-                           (unsigned long long)bytes);
-}
-
 hem_status hemi_cuda_ipc_open(const hemi_cuda *cuda, const hemi_device_name *name,
                               hemi_cuda_piece *piece) {
     cudaIpcMemHandle_t handle;
@@ -96,7 +84,7 @@ hem_status hemi_cuda_ipc_open(const hemi_cuda *cuda, const hemi_device_name *nam
         status = open_new(cuda, &handle, name->serial, &opening);
     if (status == HEM_OK) {
         opening->refs++;
-        status = check_length(cuda, opening->base, name);
+        status = hemi_cuda_check_length(cuda, opening->base, name);
         if (status != HEM_OK)
             opening->refs--;
     }

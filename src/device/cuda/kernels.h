@@ -28,6 +28,7 @@ typedef struct hemi_cuda_kernel {
 extern const hemi_cuda_kernel hemi_cuda_sendrecv;
 extern const hemi_cuda_kernel hemi_cuda_halo_start;
 extern const hemi_cuda_kernel hemi_cuda_halo_finish;
+extern const hemi_cuda_kernel hemi_cuda_halo_back;
 extern const hemi_cuda_kernel hemi_cuda_coll;
 extern const hemi_cuda_kernel hemi_cuda_coll_multi;
 extern const hemi_cuda_kernel hemi_cuda_coll_deep;

@@ -129,6 +129,8 @@ void hemi_cuda_drop(const hemi_cuda *cuda, hemi_cuda_piece *piece) {
         cudaFree((void *)(uintptr_t)piece->base);
     if (piece->how == HEMI_CUDA_OPENED)
         hemi_cuda_ipc_close(cuda, piece);
+    if (piece->how == HEMI_CUDA_POOLED)
+        hemi_cuda_pools_drop(cuda, piece);
     if (piece->how == HEMI_CUDA_TEAM)
         hemi_cuda_team_undo(cuda, piece);
     if (piece->held)
@@ -184,14 +186,23 @@ static hem_status memory_alloc(void *context, uint64_t bytes, hemi_device_memory
     return HEM_OK;
 }
 
-/* What it takes a wait to free is kept. */
+/* What it takes a wait to free is kept; but for a peer's pool if that can be. */
+static bool is_kept(const hemi_cuda_piece *piece, bool again) {
+    return piece->how == HEMI_CUDA_CREATED || piece->how == HEMI_CUDA_MALLOCED ||
+           piece->how == HEMI_CUDA_IMPORTED || piece->how == HEMI_CUDA_TEAM ||
+           (piece->how == HEMI_CUDA_POOLED && !again);
+}
+
 static void give_up(hemi_cuda *cuda, hemi_device_memory *memory, bool again) {
     hemi_cuda_turn turn;
     hemi_cuda_piece *piece = memory->inside;
-    if (piece != NULL && (piece->how == HEMI_CUDA_CREATED || piece->how == HEMI_CUDA_MALLOCED ||
-                          piece->how == HEMI_CUDA_IMPORTED || piece->how == HEMI_CUDA_TEAM)) {
+    if (piece != NULL && is_kept(piece, again)) {
         hemi_cuda_keep(cuda, piece, again);
     } else if (piece != NULL && hemi_cuda_enter(cuda, &turn) == HEM_OK) {
+        if (piece->how == HEMI_CUDA_POOLED) {
+            hemi_cuda_pools_release(cuda, piece);
+            piece->how = HEMI_CUDA_SHARED; /* nothing is left to undo */
+        }
         hemi_cuda_drop(cuda, piece);
         hemi_cuda_leave(cuda, &turn);
     }
@@ -246,7 +257,8 @@ static hem_status check_adopted(const hemi_cuda *cuda, uint64_t address, uint64_
     return HEM_OK;
 }
 
-/* As what other processes can get it: cudaMalloc by legacy IPC, a single mapping as descriptor. */
+/* As what other processes can get it: cudaMalloc by legacy IPC, a single mapping as descriptor, memory of a
+ * pool with one if the pool allows it. */
 static void find_kind(const hemi_cuda *cuda, uint64_t address, uint64_t bytes,
                       hemi_cuda_piece *piece) {
     uint64_t begin = address, whole = bytes;
@@ -260,9 +272,14 @@ static void find_kind(const hemi_cuda *cuda, uint64_t address, uint64_t bytes,
     piece->base = begin;
     piece->whole = whole;
     piece->serial = serial_of(cuda, at);
-    if (address - begin + bytes > whole || hemi_cuda_place_of(cuda, at) != HEMI_CUDA_DEVICE ||
-        (hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at, &pool) && pool != NULL))
+    if (address - begin + bytes > whole || hemi_cuda_place_of(cuda, at) != HEMI_CUDA_DEVICE)
         return;
+    if (hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at, &pool) && pool != NULL) {
+        piece->pool = pool;
+        if (hemi_cuda_pools_shows(cuda, piece))
+            piece->kind = HEMI_DEVICE_NAME_POOL;
+        return;
+    }
     hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, at, &legacy);
     hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at, &allowed);
     if (legacy != 0) {

@@ -7,6 +7,7 @@ static const hemi_cuda_kernel *const kernels[HEMI_KERNELS] = {
     [HEMI_KERNEL_SENDRECV] = &hemi_cuda_sendrecv,
     [HEMI_KERNEL_HALO_START] = &hemi_cuda_halo_start,
     [HEMI_KERNEL_HALO_FINISH] = &hemi_cuda_halo_finish,
+    [HEMI_KERNEL_HALO_BACK] = &hemi_cuda_halo_back,
     [HEMI_KERNEL_COLL] = &hemi_cuda_coll,
     [HEMI_KERNEL_COPY] = &hemi_cuda_copies,
     [HEMI_KERNEL_STRAIGHT] = &hemi_cuda_straight,
@@ -146,9 +147,7 @@ static bool has_multicast(const hemi_cuda *cuda) {
 }
 
 static hem_status make_streams(hemi_cuda *cuda) {
-    hem_status status =
-        hemi_cuda_check(cuda, cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking),
-                        "cudaStreamCreateWithFlags");
+    hem_status status = hemi_cuda_stream_create(cuda, &cuda->stream);
     for (int i = 0; i < HEMI_CUDA_EVENTS && status == HEM_OK; i++)
         status = hemi_cuda_check(cuda,
                                  cudaEventCreateWithFlags(&cuda->events[i], cudaEventDisableTiming),
@@ -175,7 +174,7 @@ static void module_close(void *context) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
     if (cuda->context != NULL && hemi_cuda_enter(cuda, &turn) == HEM_OK) {
-        hemi_cuda_pool_close(cuda);
+        hemi_cuda_ordered_close(cuda);
         hemi_cuda_keep_close(cuda);
         for (int i = 0; i < HEMI_CUDA_EVENTS; i++)
             if (cuda->events[i] != NULL)
@@ -188,6 +187,7 @@ static void module_close(void *context) {
     }
     if (cuda->primary)
         cuda->driver.DevicePrimaryCtxRelease(cuda->device);
+    pthread_mutex_destroy(&cuda->marking);
     pthread_mutex_destroy(&cuda->copies);
     free(cuda);
 }
@@ -218,6 +218,7 @@ static hem_status module_open(const hemi_device_host *host, void **context_p,
         return host->fail(HEM_ERR_MEMORY, "No memory for a GPU's context");
     cuda->host = *host;
     pthread_mutex_init(&cuda->copies, NULL);
+    pthread_mutex_init(&cuda->marking, NULL);
     hem_status status = find_driver(cuda);
     if (status == HEM_OK)
         status = find_context(cuda);

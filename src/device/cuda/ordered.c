@@ -5,18 +5,44 @@
  * on one stream wait for another stream that gives memory back, and that one may wait for what the
  * allocation is for; and what the program sets there would hold here. The pool keeps what it has: to
  * give memory back to the device may wait for kernels.
+ *
+ * A mark is an event of CUDA. Those that were given back are used again: a line marks every piece that it
+ * copies.
  */
 #include "device/cuda/cuda.h"
+
+/* One that was given back, or NULL. Recording it anew makes it stand for what is on the stream then. */
+static cudaEvent_t take_idle(hemi_cuda *cuda) {
+    cudaEvent_t event = NULL;
+    pthread_mutex_lock(&cuda->marking);
+    if (cuda->mark_count > 0)
+        event = cuda->marks[--cuda->mark_count];
+    pthread_mutex_unlock(&cuda->marking);
+    return event;
+}
+
+static void give_back(hemi_cuda *cuda, cudaEvent_t event) {
+    bool kept = false;
+    pthread_mutex_lock(&cuda->marking);
+    if (cuda->mark_count < HEMI_CUDA_MARKS) {
+        cuda->marks[cuda->mark_count++] = event;
+        kept = true;
+    }
+    pthread_mutex_unlock(&cuda->marking);
+    if (!kept)
+        cudaEventDestroy(event); /* does not wait for it */
+}
 
 hem_status hemi_cuda_mark(void *context, void *stream, void **mark_p) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
-    cudaEvent_t event = NULL;
     hem_status status = hemi_cuda_enter(cuda, &turn);
     if (status != HEM_OK)
         return status;
-    status = hemi_cuda_check(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-                             "cudaEventCreateWithFlags");
+    cudaEvent_t event = take_idle(cuda);
+    if (event == NULL)
+        status = hemi_cuda_check(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+                                 "cudaEventCreateWithFlags");
     if (status == HEM_OK)
         status = hemi_cuda_check(cuda, cudaEventRecord(event, stream), "cudaEventRecord");
     if (status == HEM_OK)
@@ -46,7 +72,7 @@ void hemi_cuda_unmark(void *context, void *mark) {
     hemi_cuda_turn turn;
     if (hemi_cuda_enter(cuda, &turn) != HEM_OK)
         return;
-    cudaEventDestroy(mark); /* does not wait for it */
+    give_back(cuda, mark);
     hemi_cuda_leave(cuda, &turn);
 }
 
@@ -114,7 +140,10 @@ void hemi_cuda_free_on(void *context, void *stream, void *address) {
     hemi_cuda_leave(cuda, &turn);
 }
 
-void hemi_cuda_pool_close(hemi_cuda *cuda) {
+void hemi_cuda_ordered_close(hemi_cuda *cuda) {
+    for (uint32_t i = 0; i < cuda->mark_count; i++)
+        cudaEventDestroy(cuda->marks[i]);
+    cuda->mark_count = 0;
     if (cuda->pool != NULL)
         cuda->driver.MemPoolDestroy(cuda->pool);
     cuda->pool = NULL;

@@ -64,6 +64,8 @@ hem_status hemi_cuda_name(void *context, const hemi_device_memory *memory, hemi_
         status = export_fabric(cuda, piece, &name);
     else if (piece->kind == HEMI_DEVICE_NAME_FD)
         status = export_fd(cuda, piece, &fd);
+    else if (piece->kind == HEMI_DEVICE_NAME_POOL)
+        status = hemi_cuda_pools_export(cuda, piece, &name, &fd);
     hemi_cuda_leave(cuda, &turn);
     if (status != HEM_OK)
         return status;
@@ -96,11 +98,25 @@ static hem_status check_access(const hemi_cuda *cuda, const hemi_device_name *na
     return HEM_OK;
 }
 
+/* The same of a pool. */
+static hem_status check_pool_access(const hemi_cuda *cuda, CUmemoryPool pool) {
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = cuda->device};
+    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    CUresult result = cuda->driver.MemPoolGetAccess(&flags, pool, &here);
+    if (result == CUDA_SUCCESS && flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        return HEM_OK;
+    return cuda->host.fail(HEM_ERR_UNSUPPORTED,
+                           "GPU %d may not read and write a pool of another: cudaMemPoolSetAccess "
+                           "allows it",
+                           cuda->device);
+}
+
 /* Memory of this process. Of another GPU: cudaMalloc is reached once that was enabled. */
 static hem_status share(const hemi_cuda *cuda, const hemi_device_name *name,
                         hemi_cuda_piece *piece) {
     const void *address = hemi_cuda_at(name->address);
     CUcontext owner = NULL;
+    CUmemoryPool pool = NULL;
     if (hemi_cuda_place_of(cuda, address) == HEMI_CUDA_HOST)
         return cuda->host.fail(HEM_ERR_ARG, "0x%llx is not in device memory",
                                (unsigned long long)name->address);
@@ -109,9 +125,12 @@ static hem_status share(const hemi_cuda *cuda, const hemi_device_name *name,
         return HEM_OK;
     if (name->kind == HEMI_DEVICE_NAME_FD || name->kind == HEMI_DEVICE_NAME_FABRIC)
         return check_access(cuda, name);
+    if (hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address, &pool) &&
+        pool != NULL)
+        return check_pool_access(cuda, pool);
     if (!hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_CONTEXT, address, &owner) || owner == NULL)
         return cuda->host.fail(HEM_ERR_UNSUPPORTED,
-                               "This GPU does not reach pool or managed memory of another");
+                               "This GPU does not reach managed memory of another");
     CUresult result = cuda->driver.CtxEnablePeerAccess(owner, 0);
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
         return HEM_OK;
@@ -137,6 +156,17 @@ static hem_status import(const hemi_cuda *cuda, void *handle, CUmemAllocationHan
     return HEM_OK;
 }
 
+hem_status hemi_cuda_check_length(const hemi_cuda *cuda, const void *base,
+                                  const hemi_device_name *name) {
+    size_t bytes = 0;
+    hemi_cuda_attribute(cuda, CU_POINTER_ATTRIBUTE_RANGE_SIZE, base, &bytes);
+    if (bytes >= name->offset + name->bytes)
+        return HEM_OK;
+    return cuda->host.fail(HEM_ERR_ARG, "A peer names %llu bytes at %llu of an allocation of %llu",
+                           (unsigned long long)name->bytes, (unsigned long long)name->offset,
+                           (unsigned long long)bytes);
+}
+
 static hem_status map_foreign(const hemi_cuda *cuda, const hemi_device_name *name, int fd,
                               hemi_cuda_piece *piece) {
     if (!plausible(name))
@@ -146,6 +176,8 @@ static hem_status map_foreign(const hemi_cuda *cuda, const hemi_device_name *nam
     if (name->kind == HEMI_DEVICE_NAME_FD && fd >= 0)
         return import(cuda, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, name,
                       piece);
+    if (name->kind == HEMI_DEVICE_NAME_POOL && fd >= 0)
+        return hemi_cuda_pools_import(cuda, name, fd, piece);
     if (name->kind == HEMI_DEVICE_NAME_FABRIC) {
         CUmemFabricHandle handle;
         memcpy(&handle, name->handle, sizeof handle);
@@ -154,8 +186,8 @@ static hem_status map_foreign(const hemi_cuda *cuda, const hemi_device_name *nam
     if (name->kind == HEMI_DEVICE_NAME_HANDLE)
         return hemi_cuda_ipc_open(cuda, name, piece);
     return cuda->host.fail(HEM_ERR_UNSUPPORTED,
-                           "Device memory of process %u cannot be shown to others: it is of a "
-                           "pool, managed, or several pieces side by side",
+                           "Device memory of process %u cannot be shown to others: it is of a pool "
+                           "without descriptors, managed, or several pieces side by side",
                            name->pid);
 }
 

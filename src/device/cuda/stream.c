@@ -286,15 +286,18 @@ static hem_status stream_order(void *context, void *before, void *after) {
     return status;
 }
 
-static hem_status make_new(const hemi_cuda *cuda, cudaStream_t *stream_p) {
+hem_status hemi_cuda_stream_create(const hemi_cuda *cuda, cudaStream_t *stream_p) {
+    cudaStream_t stream = NULL;
     hem_status status =
-        hemi_cuda_check(cuda, cudaStreamCreateWithFlags(stream_p, cudaStreamNonBlocking),
+        hemi_cuda_check(cuda, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                         "cudaStreamCreateWithFlags");
     if (status != HEM_OK)
         return status;
-    status = take_queue(cuda, *stream_p);
-    if (status != HEM_OK)
-        cudaStreamDestroy(*stream_p);
+    status = take_queue(cuda, stream);
+    if (status == HEM_OK)
+        *stream_p = stream;
+    else
+        cudaStreamDestroy(stream);
     return status;
 }
 
@@ -310,7 +313,7 @@ static hem_status stream_make(void *context, void **stream_p) {
         stream = cuda->idle[--cuda->idle_count];
     pthread_mutex_unlock(&cuda->copies);
     if (stream == NULL)
-        status = make_new(cuda, &stream);
+        status = hemi_cuda_stream_create(cuda, &stream);
     hemi_cuda_leave(cuda, &turn);
     if (status == HEM_OK)
         *stream_p = stream;

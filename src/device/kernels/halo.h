@@ -1,5 +1,6 @@
 /*
- * The two kernels of an exchange: one packs and posts for all neighbours, one waits and unpacks.
+ * The two kernels of an exchange: one packs and posts for all neighbours, one waits and unpacks; the latter in
+ * a form of its own for reverse runs.
  *
  * How this works. For each neighbour S of rank R there is a hemd_halo_area in R's device memory that S
  * alone writes: two notes, and two landing buffers behind it. Every run sends a message to every
@@ -47,20 +48,18 @@
  * Nobody waits for a block of its own grid, so any number of blocks may be launched. The host caps
  * those that wait, so that all ranks that share a GPU have room for their starts.
  *
- * Failure. A wait looks now and then at the words that the host raises, at `gone` of its lane, at
- * `failed` and at the clock; what has come beats all that. A block whose wait fails sets `failed`,
- * once, and does no work, but counts itself. The last block then posts nothing: it sets `gone` at
- * all neighbours and tells the host. Kernels that come later do nothing.
+ * Failure. A wait looks now and then at `gone` of its lane, at `failed` and at the clock, and more rarely
+ * (hem/device/wait.h says why), but always before it gives up, at the words that the host raises; what
+ * has come beats all that. A block whose wait fails sets `failed`, once, and does no work, but counts
+ * itself. The last block then posts nothing: it sets `gone` at all neighbours and tells the host. Kernels
+ * that come later do nothing.
  */
 #ifndef HEMD_KERNELS_HALO_H
 #define HEMD_KERNELS_HALO_H
 
 #include "device/kernels/halo_move.h"
 
-#include <hem/device/types.h>
-
-/** Polls between two looks at everything else. */
-#define HEMD_HALO_POLLS 64u
+#include <hem/device/wait.h>
 
 /** What a block knows of the run. */
 typedef struct hemd_halo_run {
@@ -85,7 +84,11 @@ HEM_DEV bool hemd_halo_has_gone(const hemd_halo_lane *lane) {
 
 /** Why nothing can come of this lane any more, or HEM_OK. */
 HEM_DEV hem_status hemd_halo_trouble(const hemd_halo_args *args, const hemd_halo_lane *lane,
-                                     uint64_t began_ns) {
+                                     uint64_t began_ns, uint32_t polls) {
+    bool over = hemd_halo_has_gone(lane) || hemd_load64_relaxed(&args->state->failed) != 0;
+    bool late = args->timeout_ns != 0 && hemd_now_ns() - began_ns > args->timeout_ns;
+    if (!over && !late && !hemd_asks_host(polls))
+        return HEM_OK;
     uint32_t all = hemd_load32_relaxed(&args->trouble[HEMD_TROUBLE_ALL]);
     if (all != 0)
         return (hem_status)(-(int32_t)all);
@@ -94,11 +97,7 @@ HEM_DEV hem_status hemd_halo_trouble(const hemd_halo_args *args, const hemd_halo
         if (one != 0)
             return (hem_status)(-(int32_t)one);
     }
-    if (hemd_halo_has_gone(lane) || hemd_load64_relaxed(&args->state->failed) != 0)
-        return HEM_ERR_REVOKED;
-    if (args->timeout_ns != 0 && hemd_now_ns() - began_ns > args->timeout_ns)
-        return HEM_ERR_TIMEOUT;
-    return HEM_OK;
+    return over ? HEM_ERR_REVOKED : late ? HEM_ERR_TIMEOUT : HEM_OK;
 }
 
 /** Whether the message of the run is here, or, for a start, the neighbour's halos are free for it;
@@ -122,8 +121,10 @@ HEM_DEV hem_status hemd_halo_await(const hemd_halo_args *args, const hemd_halo_l
             return HEM_OK;
         if (why != HEM_OK)
             return why;
-        if (polls % HEMD_HALO_POLLS == 0)
-            why = hemd_halo_trouble(args, lane, run->began_ns);
+        if (polls % HEMD_POLLS == 0)
+            why = hemd_halo_trouble(args, lane, run->began_ns, polls);
+        if (why != HEM_OK)
+            hemd_fence(false); /* the look after this must not have been before */
         hemd_relax();
     }
 }
@@ -164,12 +165,17 @@ HEM_DEV void hemd_halo_work(const hemd_halo_args *args, const hemd_halo_run *run
     hem_group warp = hem_warp();
     for (uint64_t t = run->first + hem_warp_index(); t < run->end; t += hem_warp_count()) {
         hemd_halo_tile tile = args->tiles[t];
-        if (args->groups != NULL)
-            hemd_halo_gather(warp, &args->groups[tile.part], args->sources, tile.first,
-                             run->number);
-        else
-            hemd_halo_copy(warp, &args->parts[tile.part], tile.first,
-                           hemd_halo_message(&args->lanes[tile.lane], run));
+        hemd_halo_copy(warp, &args->parts[tile.part], tile.first,
+                       hemd_halo_message(&args->lanes[tile.lane], run), run->finishes ? 2 : 4);
+    }
+}
+
+/** The same of cells. */
+HEM_DEV void hemd_halo_work_back(const hemd_halo_args *args, const hemd_halo_run *run) {
+    hem_group warp = hem_warp();
+    for (uint64_t t = run->first + hem_warp_index(); t < run->end; t += hem_warp_count()) {
+        hemd_halo_tile tile = args->tiles[t];
+        hemd_halo_gather(warp, &args->groups[tile.part], args->sources, tile.first, run->number);
     }
 }
 
@@ -314,15 +320,18 @@ HEM_DEV hemd_halo_run hemd_halo_enter(const hemd_halo_args *args, bool finishes)
     return run;
 }
 
-HEM_DEV void hemd_halo_kernel(const hemd_halo_args *args, bool finishes) {
+/** `back`: a finish of a reverse run. Both are constants. */
+HEM_DEV void hemd_halo_kernel(const hemd_halo_args *args, bool finishes, bool back) {
     hemd_halo_run run = hemd_halo_enter(args, finishes);
     hem_group block = hem_block();
     if (run.number != 0 && !finishes) {
         hemd_halo_send(args, &run);
+    } else if (run.number != 0 && run.first < run.end && back) {
+        if (hemd_halo_await_lanes(args, &run, 0, args->lane_count))
+            hemd_halo_work_back(args, &run);
     } else if (run.number != 0 && run.first < run.end) {
-        bool all = args->groups != NULL;
-        uint32_t low = all ? 0 : args->tiles[run.first].lane;
-        uint32_t end = all ? args->lane_count : args->tiles[run.end - 1].lane + 1;
+        uint32_t low = args->tiles[run.first].lane;
+        uint32_t end = args->tiles[run.end - 1].lane + 1;
         if (hemd_halo_await_lanes(args, &run, low, end))
             hemd_halo_work(args, &run);
     }
@@ -334,11 +343,16 @@ HEM_DEV void hemd_halo_kernel(const hemd_halo_args *args, bool finishes) {
 }
 
 HEM_DEV void hemd_kernel_halo_start(const struct hemd_halo_args *args) {
-    hemd_halo_kernel(args, false);
+    hemd_halo_kernel(args, false, false);
 }
 
 HEM_DEV void hemd_kernel_halo_finish(const struct hemd_halo_args *args) {
-    hemd_halo_kernel(args, true);
+    hemd_halo_kernel(args, true, false);
+}
+
+/** A kernel of its own, since a finish that copies must not pay for its registers. */
+HEM_DEV void hemd_kernel_halo_back(const struct hemd_halo_args *args) {
+    hemd_halo_kernel(args, true, true);
 }
 
 #endif

@@ -26,41 +26,60 @@ typedef uint16_t __attribute__((may_alias)) hemd_bytes2;
 typedef uint8_t hemd_bytes1;
 #endif
 
-/** Where unit i is, for sides that are walked in registers. */
+/** Where unit i of a side is that is walked in registers. All loops are there for every side, without a
+ *  branch: of those that it does not have every step is 0, since the last one that it has leaves no rest. */
 HEM_DEV unsigned char *hemd_halo_at_few(const hemd_halo_side *side, uint32_t i) {
     unsigned char *at = side->base;
+    uint32_t listed = 0;
     HEMD_UNROLL
     for (uint32_t k = 0; k < HEMD_HALO_FEW; k++) {
-        if (k < side->axis_count) {
-            uint32_t rest = hemd_halo_divide(i, side->axes[k].magic, side->axes[k].shift);
-            uint32_t step = i - rest * (uint32_t)side->axes[k].count;
-            at += k == side->list_at ? hemd_halo_listed(side, step)
-                                     : (int64_t)step * side->axes[k].stride;
-            i = rest;
-        }
+        bool last = k + 1 == HEMD_HALO_FEW;
+        uint32_t rest = last ? 0 : hemd_halo_divide(i, side->axes[k].magic, side->axes[k].shift);
+        uint32_t step = last ? i : i - rest * (uint32_t)side->axes[k].count;
+        at += (int64_t)step * side->axes[k].stride;
+        listed = k == side->list_at ? step : listed;
+        i = rest;
     }
-    return at;
+    return side->list_width != 0 ? at + hemd_halo_listed(side, listed) : at;
 }
 
-/* Loads are issued before any store, so that their latencies overlap. Who has nothing left loads
- * the last unit once more. */
+HEM_DEV unsigned char *hemd_halo_at(const hemd_halo_side *side, uint32_t i, uint32_t width,
+                                    bool is_message) {
+    return is_message ? side->base + (uint64_t)i * width : hemd_halo_at_few(side, i);
+}
+
+/* Loads are issued before any store, so that their latencies overlap. At the end, who has nothing left
+ * loads the last unit once more. `deep`, at most 4, and `packs` and `unpacks` are known when this is
+ * compiled. */
 #define HEMD_HALO_MOVE(WIDTH)                                                                      \
     HEM_DEV void hemd_halo_move##WIDTH(hem_group group, const hemd_halo_side *from,                \
-                                       const hemd_halo_side *to, uint32_t first, uint32_t end) {   \
-        for (uint32_t i = first + group.rank; i < end; i += 4 * group.size) {                      \
-            hemd_bytes##WIDTH unit[4];                                                             \
+                                       const hemd_halo_side *to, uint32_t first, uint32_t end,     \
+                                       uint32_t deep, bool packs, bool unpacks) {                  \
+        hemd_bytes##WIDTH unit[4];                                                                 \
+        uint32_t i = first + group.rank;                                                           \
+        for (; i + (deep - 1) * group.size < end; i += deep * group.size) {                        \
             HEMD_UNROLL                                                                            \
-            for (uint32_t j = 0; j < 4; j++) {                                                     \
-                uint32_t n = i + j * group.size;                                                   \
-                unit[j] = *(const hemd_bytes##WIDTH *)(const void *)hemd_halo_at_few(              \
-                    from, n < end ? n : end - 1);                                                  \
-            }                                                                                      \
+            for (uint32_t j = 0; j < deep; j++)                                                    \
+                unit[j] = *(const hemd_bytes##WIDTH *)(const void *)hemd_halo_at(                  \
+                    from, i + j * group.size, WIDTH, unpacks);                                     \
             HEMD_UNROLL                                                                            \
-            for (uint32_t j = 0; j < 4; j++) {                                                     \
-                uint32_t n = i + j * group.size;                                                   \
-                if (n < end)                                                                       \
-                    *(hemd_bytes##WIDTH *)(void *)hemd_halo_at_few(to, n) = unit[j];               \
-            }                                                                                      \
+            for (uint32_t j = 0; j < deep; j++)                                                    \
+                *(hemd_bytes##WIDTH *)(void *)hemd_halo_at(to, i + j * group.size, WIDTH, packs) = \
+                    unit[j];                                                                       \
+        }                                                                                          \
+        if (i >= end)                                                                              \
+            return;                                                                                \
+        HEMD_UNROLL                                                                                \
+        for (uint32_t j = 0; j < deep; j++) {                                                      \
+            uint32_t n = i + j * group.size;                                                       \
+            unit[j] = *(const hemd_bytes##WIDTH *)(const void *)hemd_halo_at(                      \
+                from, n < end ? n : end - 1, WIDTH, unpacks);                                      \
+        }                                                                                          \
+        HEMD_UNROLL                                                                                \
+        for (uint32_t j = 0; j < deep; j++) {                                                      \
+            uint32_t n = i + j * group.size;                                                       \
+            if (n < end)                                                                           \
+                *(hemd_bytes##WIDTH *)(void *)hemd_halo_at(to, n, WIDTH, packs) = unit[j];         \
         }                                                                                          \
     }
 
@@ -69,6 +88,22 @@ HEMD_HALO_MOVE(2)
 HEMD_HALO_MOVE(4)
 HEMD_HALO_MOVE(8)
 HEMD_HALO_MOVE(16)
+
+/** Units of any width, which both sides have. */
+HEM_DEV void hemd_halo_move(hem_group group, uint32_t unit, const hemd_halo_side *from,
+                            const hemd_halo_side *to, uint32_t first, uint32_t end, uint32_t deep,
+                            bool packs, bool unpacks) {
+    if (unit == 16)
+        hemd_halo_move16(group, from, to, first, end, deep, packs, unpacks);
+    else if (unit == 8)
+        hemd_halo_move8(group, from, to, first, end, deep, packs, unpacks);
+    else if (unit == 4)
+        hemd_halo_move4(group, from, to, first, end, deep, packs, unpacks);
+    else if (unit == 2)
+        hemd_halo_move2(group, from, to, first, end, deep, packs, unpacks);
+    else
+        hemd_halo_move1(group, from, to, first, end, deep, packs, unpacks);
+}
 
 HEM_DEV uint64_t hemd_halo_load_piece(const unsigned char *at, uint32_t width) {
     switch (width) {
@@ -136,9 +171,10 @@ HEM_DEV_SLOW void hemd_halo_move_any(hem_group group, const hemd_halo_part *part
                             to + hemd_halo_offset(&part->to, i));
 }
 
-/** A tile of a part. `message` is where the message of the tile's lane is. */
+/** A tile of a part. `message` is where the message of the tile's lane is. `across`: how many units of a
+ *  thread are under way from field to field, which takes the most registers. */
 HEM_DEV void hemd_halo_copy(hem_group group, const hemd_halo_part *part, uint64_t first,
-                            unsigned char *message) {
+                            unsigned char *message, uint32_t across) {
     uint64_t end = first + part->tile;
     end = end < part->total ? end : part->total;
     message += part->message;
@@ -148,45 +184,94 @@ HEM_DEV void hemd_halo_copy(hem_group group, const hemd_halo_part *part, uint64_
     }
     hemd_halo_side from = part->from;
     hemd_halo_side to = part->to;
-    if (from.is_message)
-        from.base = message;
-    if (to.is_message)
+    if (to.is_message) {
         to.base = message;
-    if (part->unit == 16)
-        hemd_halo_move16(group, &from, &to, (uint32_t)first, (uint32_t)end);
-    else if (part->unit == 8)
-        hemd_halo_move8(group, &from, &to, (uint32_t)first, (uint32_t)end);
-    else if (part->unit == 4)
-        hemd_halo_move4(group, &from, &to, (uint32_t)first, (uint32_t)end);
-    else if (part->unit == 2)
-        hemd_halo_move2(group, &from, &to, (uint32_t)first, (uint32_t)end);
-    else
-        hemd_halo_move1(group, &from, &to, (uint32_t)first, (uint32_t)end);
+        hemd_halo_move(group, part->unit, &from, &to, (uint32_t)first, (uint32_t)end, 4, true,
+                       false);
+    } else if (from.is_message) {
+        from.base = message;
+        hemd_halo_move(group, part->unit, &from, &to, (uint32_t)first, (uint32_t)end, 4, false,
+                       true);
+    } else {
+        hemd_halo_move(group, part->unit, &from, &to, (uint32_t)first, (uint32_t)end, across, false,
+                       false);
+    }
 }
 
-/** A tile of cells: whatever comes back to each of them, in order, by one thread. */
+/**
+ * Cells from `first` to `end`: whatever comes back to each of them, in order, by one thread. A cell takes four
+ * loads of which each needs the one before, so that a thread has `deep` of them under way, at most 4. This
+ * and the type are constants where the compiler is to know them.
+ */
+HEM_DEV void hemd_halo_gather_as(hem_group group, const hemd_halo_group *cells,
+                                 const hemd_halo_source *sources, uint64_t first, uint64_t end,
+                                 uint64_t run, uint32_t kind, uint32_t op, uint32_t unit,
+                                 uint32_t width, uint32_t deep) {
+    for (uint64_t i = first + group.rank; i < end; i += deep * (uint64_t)group.size) {
+        unsigned char *at[4];
+        uint64_t next[4], value[4], come[4];
+        uint32_t left[4]; /* of what comes back */
+        bool more = true;
+        HEMD_UNROLL
+        for (uint32_t j = 0; j < deep; j++) {
+            uint64_t n = i + j * (uint64_t)group.size;
+            const hemd_halo_cell *cell = &cells->cells[n < end ? n : end - 1];
+            at[j] = cell[0].at;
+            next[j] = cell[0].first;
+            left[j] = n < end ? (uint32_t)(cell[1].first - next[j]) : 0;
+        }
+        HEMD_UNROLL
+        for (uint32_t j = 0; j < deep; j++) {
+            bool loads = op != HEMD_HALO_REPLACE && i + j * (uint64_t)group.size < end;
+            value[j] = loads ? hemd_halo_load(at[j], unit, width) : 0;
+        }
+        while (more) {
+            uint64_t from[4];
+            more = false;
+            HEMD_UNROLL
+            for (uint32_t j = 0; j < deep; j++)
+                from[j] = left[j] != 0 ? cells->froms[next[j]] : 0;
+            HEMD_UNROLL
+            for (uint32_t j = 0; j < deep; j++) {
+                const hemd_halo_source *source = &sources[from[j] >> HEMD_HALO_FROM_SHIFT];
+                if (left[j] != 0)
+                    come[j] = hemd_halo_load(source->base + (run % 2) * source->turn +
+                                                 (from[j] & HEMD_HALO_FROM_PLACE),
+                                             unit, width);
+            }
+            HEMD_UNROLL
+            for (uint32_t j = 0; j < deep; j++) {
+                if (left[j] == 0)
+                    continue;
+                if ((from[j] & HEMD_HALO_FROM_SIGN) != 0)
+                    come[j] = hemd_halo_changed(come[j], unit, cells->change);
+                value[j] = hemd_halo_combined(kind, op, value[j], come[j]);
+                next[j]++;
+                more = --left[j] != 0 || more;
+            }
+        }
+        HEMD_UNROLL
+        for (uint32_t j = 0; j < deep; j++)
+            if (i + j * (uint64_t)group.size < end)
+                hemd_halo_store(at[j], unit, width, value[j]);
+    }
+}
+
+/** A tile of cells. Sums of floating-point numbers, which fields mostly are, have code of their own. */
 HEM_DEV void hemd_halo_gather(hem_group group, const hemd_halo_group *cells,
                               const hemd_halo_source *sources, uint64_t first, uint64_t run) {
     uint64_t end = first + cells->tile;
     end = end < cells->total ? end : cells->total;
-    uint32_t unit = cells->unit;
-    uint32_t width = cells->width;
-    for (uint64_t i = first + group.rank; i < end; i += group.size) {
-        unsigned char *at = cells->cells[i].at;
-        uint64_t last = cells->cells[i + 1].first;
-        uint64_t value = cells->op != HEMD_HALO_REPLACE ? hemd_halo_load(at, unit, width) : 0;
-        for (uint64_t k = cells->cells[i].first; k < last; k++) {
-            uint64_t from = cells->froms[k];
-            const hemd_halo_source *source = &sources[from >> HEMD_HALO_FROM_SHIFT];
-            uint64_t come = hemd_halo_load(source->base + (run % 2) * source->turn +
-                                               (from & HEMD_HALO_FROM_PLACE),
-                                           unit, width);
-            if ((from & HEMD_HALO_FROM_SIGN) != 0)
-                come = hemd_halo_changed(come, unit, cells->change);
-            value = hemd_halo_combined(cells->kind, cells->op, value, come);
-        }
-        hemd_halo_store(at, unit, width, value);
-    }
+    bool sums = cells->op == HEMD_HALO_SUM && cells->width == cells->unit;
+    if (sums && cells->kind == HEMD_HALO_F32)
+        hemd_halo_gather_as(group, cells, sources, first, end, run, HEMD_HALO_F32, HEMD_HALO_SUM, 4,
+                            4, 4);
+    else if (sums && cells->kind == HEMD_HALO_F64)
+        hemd_halo_gather_as(group, cells, sources, first, end, run, HEMD_HALO_F64, HEMD_HALO_SUM, 8,
+                            8, 4);
+    else
+        hemd_halo_gather_as(group, cells, sources, first, end, run, cells->kind, cells->op,
+                            cells->unit, cells->width, 2);
 }
 
 #endif

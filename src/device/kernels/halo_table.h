@@ -16,7 +16,8 @@
 
 #include <hem/device/word.h>
 
-#define HEMD_HALO_AXES 8
+/** One more than a shape has: what is contiguous is cut into units. */
+#define HEMD_HALO_AXES 9
 /** Sides with at most so many axes, and fewer than 2^31 units, are walked in registers. */
 #define HEMD_HALO_FEW 4
 /** Parts of a message start at multiples of this. */
@@ -25,7 +26,7 @@
 /** One loop of a side. The first axis is the innermost. */
 typedef struct hemd_halo_axis {
     uint64_t count;
-    int64_t stride; /**< bytes; of a list not used */
+    int64_t stride; /**< bytes; of a list 0 */
     uint32_t magic; /**< for dividing by `count`: see hemd_halo_divide */
     uint32_t shift;
 } hemd_halo_axis;
@@ -35,7 +36,7 @@ typedef struct hemd_halo_side {
     const void *list;    /**< offsets in bytes, of 4 or 8 bytes each */
     uint8_t axis_count;
     uint8_t list_at;    /**< the axis that is a list, or HEMD_HALO_AXES */
-    uint8_t list_width; /**< 4 or 8 */
+    uint8_t list_width; /**< 4 or 8, or 0 without one */
     uint8_t is_message;
     uint32_t spare;
     hemd_halo_axis axes[HEMD_HALO_AXES];
@@ -182,7 +183,7 @@ typedef struct hemd_halo_host {
     uint64_t since;   /**< the same: when a run that waits was first seen to; 0 by its start */
 } hemd_halo_host;
 
-/** What a launch of either kernel is told. Nothing in it changes from run to run. */
+/** What a launch of any of the kernels is told. Nothing in it changes from run to run. */
 typedef struct hemd_halo_args {
     hemd_halo_state *state;
     hemd_halo_host *host;

@@ -66,6 +66,13 @@ HEM_API hem_status hemi_standin_capture_end(hemi_standin_stream *stream,
     return HEM_OK;
 }
 
+HEM_API size_t hemi_standin_graph_kernels(const hemi_standin_graph *graph) {
+    size_t kernels = 0;
+    for (const hemi_standin_item *at = graph->first; at != NULL; at = at->next)
+        kernels += hemi_standin_item_launches(at);
+    return kernels;
+}
+
 HEM_API hem_status hemi_standin_graph_launch(hemi_standin_graph *graph,
                                              hemi_standin_stream *stream) {
     return hemi_standin_stream_put(NULL, stream, hemi_standin_item_graph(graph));

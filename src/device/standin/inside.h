@@ -140,6 +140,8 @@ void hemi_standin_mark_drop(void *mark);
 /** All of a graph; holds a reference to it. */
 hemi_standin_item *hemi_standin_item_graph(hemi_standin_graph *graph);
 void hemi_standin_item_free(hemi_standin_item *item);
+/** Whether it is a kernel. */
+bool hemi_standin_item_launches(const hemi_standin_item *item);
 
 /* Streams. stream.c */
 

@@ -31,6 +31,10 @@ static hem_status launch_run(hemi_standin_item *item, hemi_standin_crew *crew) {
     return hemi_standin_crew_run(crew, &((launch_item *)item)->grid);
 }
 
+bool hemi_standin_item_launches(const hemi_standin_item *item) {
+    return item->run == launch_run;
+}
+
 hemi_standin_item *hemi_standin_item_launch(const hemi_standin_grid *grid, size_t bytes) {
     size_t size = (sizeof(launch_item) + bytes + 63) / 64 * 64;
     launch_item *made = aligned_alloc(64, size);

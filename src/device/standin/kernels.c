@@ -19,6 +19,7 @@
 KERNEL(sendrecv, hemd_sendrecv_args)
 KERNEL(halo_start, hemd_halo_args)
 KERNEL(halo_finish, hemd_halo_args)
+KERNEL(halo_back, hemd_halo_args)
 KERNEL(coll, hemd_coll_args)
 KERNEL(coll_multi, hemd_coll_args)
 KERNEL(coll_deep, hemd_coll_args)
@@ -35,6 +36,7 @@ static const entry table[HEMI_KERNELS] = {
     [HEMI_KERNEL_SENDRECV] = {"sendrecv", run_sendrecv, sizeof(struct hemd_sendrecv_args)},
     [HEMI_KERNEL_HALO_START] = {"halo_start", run_halo_start, sizeof(struct hemd_halo_args)},
     [HEMI_KERNEL_HALO_FINISH] = {"halo_finish", run_halo_finish, sizeof(struct hemd_halo_args)},
+    [HEMI_KERNEL_HALO_BACK] = {"halo_back", run_halo_back, sizeof(struct hemd_halo_args)},
     [HEMI_KERNEL_COLL] = {"coll", run_coll, sizeof(struct hemd_coll_args)},
     [HEMI_KERNEL_COLL_MULTI] = {"coll_multi", run_coll_multi, sizeof(struct hemd_coll_args)},
     [HEMI_KERNEL_COLL_DEEP] = {"coll_deep", run_coll_deep, sizeof(struct hemd_coll_args)},

@@ -20,6 +20,7 @@ typedef struct range {
     int fd; /* -1: a peer's */
     uint32_t holders;
     uint64_t members; /* of a team */
+    bool hidden;      /* other processes do not get at it */
     void *handle;     /* the first to it, so that what a dead rank has left is not lost sight of */
 } range;
 
@@ -185,13 +186,16 @@ static hem_status op_name(void *context, const hemi_device_memory *memory, hemi_
         name.offset = (uintptr_t)memory->address - (uintptr_t)found->address;
         name.whole = found->whole;
         name.members = found->members;
-        fd = fcntl(found->fd, F_DUPFD_CLOEXEC, 0);
+        if (found->hidden)
+            name.kind = HEMI_DEVICE_NAME_POINTER;
+        else
+            fd = fcntl(found->fd, F_DUPFD_CLOEXEC, 0);
     }
     pthread_mutex_unlock(&ranges_lock);
     if (name.whole == 0)
         return hemi_standin_fail(context, HEM_ERR_ARG, "%p is no device memory of this process",
                                  memory->address);
-    if (fd < 0)
+    if (fd < 0 && name.kind == HEMI_DEVICE_NAME_FD)
         return hemi_standin_fail(context, HEM_ERR_SYSTEM, "no descriptor for device memory: %s",
                                  strerror(errno));
     memcpy(name.uuid, uuid, sizeof uuid);
@@ -373,6 +377,14 @@ void hemi_standin_range_free(void *address) {
 HEM_API void hemi_standin_free(void *address) {
     if (address != NULL)
         hemi_standin_range_free(address);
+}
+
+HEM_API void hemi_standin_hide(const void *address) {
+    pthread_mutex_lock(&ranges_lock);
+    range *found = range_find(address, 0);
+    if (found != NULL)
+        found->hidden = true;
+    pthread_mutex_unlock(&ranges_lock);
 }
 
 /* A signal that a CPU gives a kernel is such a copy: words that others look at meanwhile. */

@@ -31,6 +31,8 @@ typedef struct hemi_standin_graph hemi_standin_graph;
 /** Zeroed device memory, or NULL. Freed memory faults. */
 HEM_API void *hemi_standin_alloc(size_t bytes);
 HEM_API void hemi_standin_free(void *address);
+/** Other processes cannot map the allocation at `address` from now on, as that of a plain pool. */
+HEM_API void hemi_standin_hide(const void *address);
 /** Between host and device, either way, at once. Aligned words are copied whole. */
 HEM_API void hemi_standin_copy(void *to, const void *from, size_t bytes);
 
@@ -82,6 +84,8 @@ HEM_API hem_status hemi_standin_capture_begin(hemi_standin_stream *stream);
 /** The graph is the caller's. HEM_ERR_ARG if another stream's work was not ordered back. */
 HEM_API hem_status hemi_standin_capture_end(hemi_standin_stream *stream,
                                             hemi_standin_graph **graph_p);
+/** How many kernels one replay of it launches. */
+HEM_API size_t hemi_standin_graph_kernels(const hemi_standin_graph *graph);
 HEM_API hem_status hemi_standin_graph_launch(hemi_standin_graph *graph,
                                              hemi_standin_stream *stream);
 /** Launches that are on streams still take place. NULL is allowed. */

@@ -65,27 +65,27 @@ hem_status hem_exchange_create(hem_world *world, const hem_exchange_options *giv
     return status;
 }
 
-static hem_status check_combine(const hem_exchange *x, const hem_exchange_how *how) {
+static hem_status check_combine(const hem_exchange *x, const hem_exchange_how *how,
+                                const char *call) {
     if ((unsigned)how->combine > HEM_COMBINE_REPLACE)
-        return hemi_fail(HEM_ERR_ARG, "hem_exchange_start: %d is no way to combine", how->combine);
+        return hemi_fail(HEM_ERR_ARG, "%s: %d is no way to combine", call, how->combine);
     if (how->combine != 0 && x->way == HEM_EXCHANGE_ENGINES)
-        return hemi_fail(HEM_ERR_UNSUPPORTED, "hem_exchange_start: copy engines combine nothing: "
-                                              "reverse runs need another way");
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "%s: copy engines combine nothing: reverse runs need another way", call);
     if (how->combine == 0 || how->combine == HEM_COMBINE_REPLACE)
         return HEM_OK;
     for (size_t b = 0; b < x->binding_count; b++) {
         const hem_binding *binding = &x->bindings[b];
         if ((how->fields == 0 || (how->fields >> (binding->number - 1) & 1) != 0) &&
             !hemi_shape_can_combine(binding->field.dtype, hemi_combine_reduction(how->combine)))
-            return hemi_fail(HEM_ERR_UNSUPPORTED,
-                             "hem_exchange_start: the type of field %u cannot be combined so",
-                             binding->number);
+            return hemi_fail(HEM_ERR_UNSUPPORTED, "%s: the type of field %u cannot be combined so",
+                             call, binding->number);
     }
     return HEM_OK;
 }
 
 hem_status hemi_exchange_read_how(const hem_exchange *x, const hem_exchange_how *given,
-                                  hem_exchange_how *how) {
+                                  const char *call, hem_exchange_how *how) {
     if (given == NULL) {
         *how = (hem_exchange_how){0};
         return HEM_OK;
@@ -93,9 +93,8 @@ hem_status hemi_exchange_read_how(const hem_exchange *x, const hem_exchange_how 
     hem_status status = hemi_options_read(how, sizeof *how, given, "hem_exchange_how");
     how->struct_size = 0;
     if (status == HEM_OK && how->sides >= HEM_SIDE_LOW(HEM_DIMS))
-        status =
-            hemi_fail(HEM_ERR_ARG, "hem_exchange_start: there are no such sides: %#x", how->sides);
-    return status == HEM_OK ? check_combine(x, how) : status;
+        status = hemi_fail(HEM_ERR_ARG, "%s: there are no such sides: %#x", call, how->sides);
+    return status == HEM_OK ? check_combine(x, how, call) : status;
 }
 
 hem_status hemi_exchange_fail_broken(const hem_exchange *x, const char *call) {
@@ -108,7 +107,7 @@ static hem_status check_run(const hem_exchange *x, const hem_exchange_how *given
     hem_status status = check(x, call);
     if (status == HEM_OK)
         status = hemi_engine_check(x->world, call);
-    return status == HEM_OK ? hemi_exchange_read_how(x, given, how) : status;
+    return status == HEM_OK ? hemi_exchange_read_how(x, given, call, how) : status;
 }
 
 hem_status hem_exchange_prepare(hem_exchange *x, const hem_exchange_how *given) {

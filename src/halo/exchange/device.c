@@ -12,9 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A kernel takes at most so many blocks: those of a start wait for nobody. */
-#define MOST_START  64u
-#define MOST_FINISH 32u
+/* A kernel takes at most so many blocks. */
+#define MOST_BLOCKS 64u
 /* How long a kernel may take to end that was told to, and how long one naps until then. */
 #define END_NS 1000000000u
 #define NAP_NS 20000u
@@ -152,8 +151,8 @@ hem_status hemi_halo_device_hear(hem_exchange *x, size_t lane, uint64_t at, uint
     return HEM_OK;
 }
 
-static uint32_t clip(uint32_t blocks, uint32_t most) {
-    return blocks < 2 ? 2 : (blocks < most ? blocks : most);
+static uint32_t clip(uint32_t blocks) {
+    return blocks < 2 ? 2 : (blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
 }
 
 /*
@@ -165,12 +164,14 @@ static void find_blocks(hem_exchange *x) {
     const hemi_device_stream_ops *ops = d->device->module->stream;
     uint32_t start = ops->fit(d->device->context, HEMI_KERNEL_HALO_START, HEMI_HALO_THREADS);
     uint32_t finish = ops->fit(d->device->context, HEMI_KERNEL_HALO_FINISH, HEMI_HALO_THREADS);
+    uint32_t back = ops->fit(d->device->context, HEMI_KERNEL_HALO_BACK, HEMI_HALO_THREADS);
     uint32_t sharing = 1;
     for (size_t l = 0; l < x->lane_count; l++)
         if (x->lanes[l].way.peer != d->rank && d->reach[l].near)
             sharing = x->world->size;
-    d->start_blocks = clip(start, MOST_START);
-    d->finish_blocks = clip(finish / (4 * sharing), MOST_FINISH);
+    d->start_blocks = clip(start);
+    d->direct_blocks = clip(start / (4 * sharing));
+    d->finish_blocks = clip((finish < back ? finish : back) / (4 * sharing));
 }
 
 static hem_status make_words(hemi_halo_device *d) {

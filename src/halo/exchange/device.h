@@ -94,7 +94,8 @@ typedef struct hemi_halo_device {
     const uint32_t *trouble_words; /**< as kernels see them */
     void *stream;                  /**< lent for what the host has started, else NULL */
     uint32_t start_blocks;         /**< the most */
-    uint32_t finish_blocks;        /**< the most: they wait */
+    uint32_t direct_blocks; /**< the most of a start that goes straight into halos: they wait */
+    uint32_t finish_blocks; /**< the most: they wait */
     bool all_near;
     bool some_direct;         /**< of the lanes */
     hemi_halo_engine *engine; /**< copy engines do it, or NULL */

@@ -223,6 +223,11 @@ static hem_status place_pile(uint32_t blocks, pile *p, hemi_halo_heap *heap, pla
     return HEM_OK;
 }
 
+/* Who writes into halos waits. */
+static uint32_t most_of_start(const hemi_halo_device *d, bool direct) {
+    return direct ? d->direct_blocks : d->start_blocks;
+}
+
 /* One kernel: parts, tiles, checks. A reverse run's finish has cells instead of parts. */
 static hem_status place_kernel(const hem_exchange *x, const hem_exchange_how *how, bool unpacks,
                                hemi_halo_heap *heap, placed *where) {
@@ -242,11 +247,10 @@ static hem_status place_kernel(const hem_exchange *x, const hem_exchange_how *ho
         status = hemi_halo_heap_add(heap, (x->lane_count + 1) * sizeof *checks, &where->checks);
     if (status == HEM_OK)
         memcpy(hemi_halo_heap_at(heap, where->checks), checks, x->lane_count * sizeof *checks);
-    /* Who writes into halos waits. */
-    bool waits = unpacks || p.direct_first < p.count;
+    uint32_t most =
+        unpacks ? x->device->finish_blocks : most_of_start(x->device, p.direct_first < p.count);
     if (status == HEM_OK && !(unpacks && how->combine != 0))
-        status =
-            place_pile(waits ? x->device->finish_blocks : x->device->start_blocks, &p, heap, where);
+        status = place_pile(most, &p, heap, where);
     free(checks);
     pile_free(&p);
     return status;
@@ -298,9 +302,8 @@ static hem_status upload(const hem_exchange *x, hemi_halo_plan *plan, const hemi
         plan->finish.tiles = (const hemd_halo_tile *)(const void *)(base + cells->tiles);
         plan->finish.tile_count = cells->tile_count;
     }
-    bool waits = plan->start.direct_first < plan->start.tile_count;
-    plan->start_blocks =
-        count_blocks(waits ? d->finish_blocks : d->start_blocks, plan->start.tile_count);
+    bool direct = plan->start.direct_first < plan->start.tile_count;
+    plan->start_blocks = count_blocks(most_of_start(d, direct), plan->start.tile_count);
     plan->finish_blocks = count_blocks(d->finish_blocks, plan->finish.tile_count);
     return ops->copy(d->device->context, plan->memory.address, heap->bytes, heap->used);
 }

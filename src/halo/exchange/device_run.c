@@ -79,8 +79,9 @@ hem_status hemi_halo_device_launch(hemi_halo_device *d, const hemi_halo_plan *pl
         return hemi_halo_engine_put(d, plan, finishes, stream, tells);
     hemd_halo_args args = finishes ? plan->finish : plan->start;
     args.tell = tells;
+    enum hemi_kernel finish = args.groups != NULL ? HEMI_KERNEL_HALO_BACK : HEMI_KERNEL_HALO_FINISH;
     hemi_launch launch = {
-        .kernel = finishes ? HEMI_KERNEL_HALO_FINISH : HEMI_KERNEL_HALO_START,
+        .kernel = finishes ? finish : HEMI_KERNEL_HALO_START,
         .blocks = finishes ? plan->finish_blocks : plan->start_blocks,
         .threads = HEMI_HALO_THREADS,
         .args = &args,

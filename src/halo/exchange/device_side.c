@@ -74,6 +74,8 @@ uint32_t hemi_halo_grain(const hemi_part *part) {
     return (uint32_t)(bits & (0 - bits));
 }
 
+_Static_assert(HEMD_HALO_AXES > HEMI_SHAPE_AXES, "every shape has room, cut into units");
+
 static void add_axis(hemd_halo_side *side, uint64_t count, int64_t stride) {
     hemd_halo_axis *axis = &side->axes[side->axis_count++];
     uint32_t shift = 0;

@@ -60,9 +60,34 @@ static hemd_halo_part make_part(const rig *r, uint32_t unit, bool unpacks, bool 
     return part;
 }
 
-static void move_part(const hemd_halo_part *part, unsigned char *message) {
+static void move_part(const hemd_halo_part *part, unsigned char *message, uint32_t across) {
     for (uint64_t first = 0; first < part->total; first += part->tile)
-        hemd_halo_copy(hem_warp(), part, first, message);
+        hemd_halo_copy(hem_warp(), part, first, message, across);
+}
+
+/* Into another field of the same shape, by what the kernels call. */
+static void check_across(const rig *r, uint32_t unit, bool few, const unsigned char *packed) {
+    unsigned char *field = malloc(FIELD_BYTES);
+    unsigned char *wanted = malloc(FIELD_BYTES);
+    assert_non_null(field);
+    assert_non_null(wanted);
+    hemi_part other = r->part;
+    other.memory = field + (r->part.memory - r->field);
+    memset(wanted, 0xa5, FIELD_BYTES);
+    hemi_shape_unpack(r->part.shape, wanted + (r->part.memory - r->field), packed);
+    for (uint32_t across = 1; across <= 4; across++) {
+        hemd_halo_part part = {
+            .total = r->part.bytes / unit, .tile = 5, .unit = unit, .width = unit};
+        hemi_halo_side_make(&r->part, unit, NULL, &part.from);
+        hemi_halo_side_make(&other, unit, NULL, &part.to);
+        hemi_halo_part_settle(&part);
+        part.few = part.few != 0 && few;
+        memset(field, 0xa5, FIELD_BYTES);
+        move_part(&part, NULL, across);
+        assert_memory_equal(field, wanted, FIELD_BYTES);
+    }
+    free(wanted);
+    free(field);
 }
 
 /* Out of the field and into it again, by what the kernels call. */
@@ -75,12 +100,12 @@ static void check_moves(const rig *r, uint32_t unit, bool few, const unsigned ch
     for (uint64_t i = 0; i < r->part.bytes; i++)
         message[i] = (unsigned char)~packed[i];
     hemd_halo_part part = make_part(r, unit, false, few);
-    move_part(&part, message);
+    move_part(&part, message, 4);
     assert_memory_equal(message, packed, r->part.bytes);
 
     memset(r->field, 0xa5, FIELD_BYTES);
     part = make_part(r, unit, true, few);
-    move_part(&part, message);
+    move_part(&part, message, 4);
     unsigned char *moved = malloc(FIELD_BYTES);
     assert_non_null(moved);
     memcpy(moved, r->field, FIELD_BYTES);
@@ -105,6 +130,8 @@ static void check_rig(const rig *r) {
         check_units(r, &side, 0, total, unit, packed);
         check_moves(r, unit, true, packed);
         check_moves(r, unit, false, packed);
+        check_across(r, unit, true, packed);
+        check_across(r, unit, false, packed);
         uint64_t steps = side.axes[side.axis_count - 1].count;
         for (uint64_t step = 0; step < steps; step += 3) {
             hemd_halo_side cut = side;
@@ -147,6 +174,26 @@ static void wide_units_have_many_axes(void **state) {
     make_rig(&r, &spec);
     assert_int_equal(hemi_halo_grain(&r.part), 16);
     assert_int_equal(make_part(&r, 16, false, true).few, 0);
+    check_rig(&r);
+    free_rig(&r);
+}
+
+/* As many loops as a shape may have, and one more inside when it is cut into units. */
+static void shapes_have_all_axes(void **state) {
+    (void)state;
+    const hemi_shape_spec spec = {
+        .element = 8,
+        .axis_count = HEMI_SHAPE_AXES,
+        .axes =
+            {{2, 34992}, {2, 11664}, {2, 3888}, {2, 1296}, {2, 432}, {2, 144}, {2, 48}, {2, 16}},
+        .base = -30000,
+    };
+    hemd_halo_side side;
+    rig r;
+    make_rig(&r, &spec);
+    assert_int_equal(r.part.shape->axis_count, HEMI_SHAPE_AXES);
+    hemi_halo_side_make(&r.part, 4, NULL, &side);
+    assert_int_equal(side.axis_count, HEMI_SHAPE_AXES + 1);
     check_rig(&r);
     free_rig(&r);
 }
@@ -194,9 +241,8 @@ static void divisions_are_exact(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(boxes_are_walked),
-        cmocka_unit_test(wide_units_have_many_axes),
-        cmocka_unit_test(lists_are_walked),
+        cmocka_unit_test(boxes_are_walked),     cmocka_unit_test(wide_units_have_many_axes),
+        cmocka_unit_test(shapes_have_all_axes), cmocka_unit_test(lists_are_walked),
         cmocka_unit_test(divisions_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

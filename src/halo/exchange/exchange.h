@@ -164,9 +164,9 @@ static inline void hemi_exchange_allow(hem_exchange *x, uint64_t run) {
 /** Break it: tell the neighbours. Under the lock; the sentence was recorded. */
 void hemi_exchange_break(hem_exchange *x, hem_status status);
 
-/** Read what the caller wants of a run. calls.c */
+/** Read what the caller of `call` wants of a run. calls.c */
 hem_status hemi_exchange_read_how(const hem_exchange *x, const hem_exchange_how *given,
-                                  hem_exchange_how *how);
+                                  const char *call, hem_exchange_how *how);
 
 /** Record that it is broken, and by what. @return HEM_ERR_REVOKED. */
 hem_status hemi_exchange_fail_broken(const hem_exchange *x, const char *call);

@@ -199,7 +199,7 @@ hem_status hem_exchange_start_on(hem_exchange *x, const hem_exchange_how *given,
     bool is_device = false;
     hem_status status = check(x, stream, "hem_exchange_start_on");
     if (status == HEM_OK)
-        status = hemi_exchange_read_how(x, given, &how);
+        status = hemi_exchange_read_how(x, given, "hem_exchange_start_on", &how);
     if (status != HEM_OK)
         return status;
     void *native = hemi_stream_native(stream, &is_device);
