@@ -11,7 +11,9 @@
  * once), MUT_NO_UNIT_CREDIT, MUT_STAMP (units carry no number of the message), MUT_EARLY_CREDIT (before
  * the loads), MUT_LATE_CREDIT (only when the ring has been emptied as a whole message, which is longer).
  */
-#define SLOTS    2
+#ifndef SLOTS
+#define SLOTS    2 /* or 1 */
+#endif
 #define UNITS    2
 #ifndef MESSAGES
 #define MESSAGES 4
@@ -34,7 +36,9 @@ proctype memory() {
 end:
     do
     :: atomic { floating_slot[0] != 0 -> slot[0] = floating_slot[0]; floating_slot[0] = 0 }
+#if SLOTS > 1
     :: atomic { floating_slot[1] != 0 -> slot[1] = floating_slot[1]; floating_slot[1] = 0 }
+#endif
     :: atomic { floating_unit[0] != 0 -> unit[0] = floating_unit[0]; floating_unit[0] = 0 }
     :: atomic { floating_unit[1] != 0 -> unit[1] = floating_unit[1]; floating_unit[1] = 0 }
     :: atomic { floating_tail != 0 -> tail = floating_tail; floating_tail = 0 }
@@ -43,7 +47,7 @@ end:
 
 inline release() {
     /* Everything that was stored before is visible before what comes. */
-    (floating_slot[0] == 0 && floating_slot[1] == 0 && floating_unit[0] == 0 &&
+    (floating_slot[0] == 0 && floating_slot[SLOTS - 1] == 0 && floating_unit[0] == 0 &&
      floating_unit[1] == 0 && floating_tail == 0)
 }
 

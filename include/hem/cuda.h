@@ -82,7 +82,8 @@ typedef struct hem_pipe_options {
      *  the same time find room: kernels that wait for one that finds none wait for ever. */
     uint32_t blocks;
     /** Staging of each lane (a group of warps of a block): slots of slot_bytes, a multiple of 128
-     *  from 1 KiB to 1 MiB, and how many, 2 to 64. */
+     *  from 1 KiB to 1 MiB, and how many, 1 to 64. With one, sender and receiver take turns.
+     *  Defaults 32 KiB and 4. */
     size_t slot_bytes;
     uint32_t slots;
     /** Messages up to this length go with their stamps, without fences: at most 1 MiB. */

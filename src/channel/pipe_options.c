@@ -12,7 +12,6 @@
 #define SLOT_BYTES_MIN     1024
 #define SLOT_BYTES_MAX     (1u << 20)
 #define SLOTS_DEFAULT      4
-#define SLOTS_MIN          2
 #define SLOTS_MAX          64
 #define SHORT_DEFAULT      65536
 #define SHORT_MAX          (1u << 20)
@@ -33,9 +32,9 @@ static hem_status check_numbers(const hem_pipe_options *o) {
         return hemi_fail(HEM_ERR_RANGE,
                          "%s: slot_bytes is %zu; multiples of %d from %d to %u are allowed", call,
                          o->slot_bytes, HEM_DEV_LINE, SLOT_BYTES_MIN, SLOT_BYTES_MAX);
-    if (o->slots != 0 && (o->slots < SLOTS_MIN || o->slots > SLOTS_MAX))
-        return hemi_fail(HEM_ERR_RANGE, "%s: %u slots; %d to %d are allowed", call, o->slots,
-                         SLOTS_MIN, SLOTS_MAX);
+    if (o->slots > SLOTS_MAX)
+        return hemi_fail(HEM_ERR_RANGE, "%s: %u slots; 1 to %d are allowed", call, o->slots,
+                         SLOTS_MAX);
     if (o->short_bytes > SHORT_MAX)
         return hemi_fail(HEM_ERR_RANGE, "%s: short_bytes is %zu; at most %u are allowed", call,
                          o->short_bytes, SHORT_MAX);

@@ -135,7 +135,7 @@ int rank_main(hem_world *world) {
     int rounds = harness_rounds(6);
     for (int round = 0; round < rounds; round++) {
         hem_pipe_options options = pipe_kit_options(1 + (uint32_t)round % 3, 1024u << round % 2,
-                                                    2 + (uint32_t)round % 3, 500u << round % 4);
+                                                    1 + (uint32_t)round % 4, 500u << round % 4);
         pipe_kit kit = pipe_kit_open(world, &options);
         harness_rng common = harness_rng_of(seed, 1000, (uint64_t)round);
         harness_rng own = harness_rng_of(seed, (uint64_t)kit.rank, (uint64_t)round);

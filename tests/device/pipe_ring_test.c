@@ -1,7 +1,8 @@
 /*
- * Rings of ranks: everybody sends to the right and receives from the left in one call, also with the
- * smallest staging; a ring of one sends to itself. An all-gather on top of it. Then each rank sends to
- * one and receives from another that is not its neighbour, and a chain where the ends do one half.
+ * Rings of ranks: everybody sends to the right and receives from the left in one call, with the
+ * smallest staging, of one slot; a ring of one sends to itself. An all-gather on top of it. Then each
+ * rank sends to one and receives from another that is not its neighbour, and a chain where the ends do
+ * one half.
  *
  * hem-test: ranks=1,2,3,4,5,6,7,8,9 timeout=120 delayed=3
  */
@@ -74,8 +75,10 @@ static void chain(pipe_kit *kit, size_t bytes) {
 }
 
 int rank_main(hem_world *world) {
-    static const size_t sizes[] = {8, 1000, 5000, 70000, 200001};
-    hem_pipe_options options = pipe_kit_options(2, 1024, 2, 1024);
+    /* A slot that sender and receiver take in turns is slow where threads of the host do so. */
+    const size_t longest = device_stands_in() ? 50001 : 200001;
+    const size_t sizes[] = {8, 1000, 5000, longest / 3, longest};
+    hem_pipe_options options = pipe_kit_options(2, 1024, 1, 1024);
     pipe_kit kit = pipe_kit_open(world, &options);
     uint64_t number = 0;
 
