@@ -183,7 +183,7 @@ static void bad_how(struct rank *r) {
     } longer = {.how = {.struct_size = sizeof longer}, .more = 1};
 
     CHECK_STATUS(hem_exchange_run(exchange, &how, LIMIT), HEM_ERR_ARG);
-    CHECK(strstr(hem_last_error(), "hem_exchange_start: 5 is no way") != NULL);
+    CHECK(strstr(hem_last_error(), "hem_exchange_run: 5 is no way") != NULL);
     CHECK_STATUS(hem_exchange_prepare(exchange, &how), HEM_ERR_ARG);
     CHECK(strstr(hem_last_error(), "hem_exchange_prepare: 5 is no way") != NULL);
     CHECK_STATUS(hem_exchange_start(exchange, &longer.how), HEM_ERR_ARG);

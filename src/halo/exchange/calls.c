@@ -124,17 +124,17 @@ hem_status hem_exchange_prepare(hem_exchange *x, const hem_exchange_how *given) 
     return status;
 }
 
-hem_status hem_exchange_start(hem_exchange *x, const hem_exchange_how *given) {
+static hem_status start(hem_exchange *x, const hem_exchange_how *given, const char *call) {
     hem_exchange_how how;
-    hem_status status = check_run(x, given, "hem_exchange_start", &how);
+    hem_status status = check_run(x, given, call, &how);
     if (status != HEM_OK)
         return status;
     hem_world *world = x->world;
     hemi_engine_lock(world);
     if (x->asked != x->ended || x->items != x->items_done || hemi_halo_device_is_busy(x))
-        status = hemi_fail(HEM_ERR_ARG, "hem_exchange_start: the exchange is still under way");
+        status = hemi_fail(HEM_ERR_ARG, "%s: the exchange is still under way", call);
     else if (hemi_halo_device_is_broken(x))
-        status = hemi_exchange_fail_broken(x, "hem_exchange_start");
+        status = hemi_exchange_fail_broken(x, call);
     if (status == HEM_OK) {
         x->asked++;
         x->last_stream = 0;
@@ -144,6 +144,10 @@ hem_status hem_exchange_start(hem_exchange *x, const hem_exchange_how *given) {
     hemi_engine_unlock(world);
     hemi_engine_settle(world);
     return status;
+}
+
+hem_status hem_exchange_start(hem_exchange *x, const hem_exchange_how *how) {
+    return start(x, how, "hem_exchange_start");
 }
 
 typedef struct waiting {
@@ -264,7 +268,7 @@ hem_status hem_exchange_status(const hem_exchange *x) {
 hem_status hem_exchange_run(hem_exchange *x, const hem_exchange_how *how, int64_t timeout_ns) {
     hem_status status = hemi_check_timeout(timeout_ns, "hem_exchange_run");
     if (status == HEM_OK)
-        status = hem_exchange_start(x, how);
+        status = start(x, how, "hem_exchange_run");
     return status == HEM_OK ? hem_exchange_finish(x, timeout_ns) : status;
 }
 
