@@ -6,6 +6,10 @@ if(PROJECT_IS_TOP_LEVEL)
     endif()
     # CMake's own defaults add -DNDEBUG; here HEM_ASSERT decides that.
     set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
+    if(HEM_SANITIZE)
+        # Reports name functions and lines; more would make hundreds of programs slow to link.
+        set(CMAKE_C_FLAGS_RELEASE "-O2 -g1")
+    endif()
     set(CMAKE_C_FLAGS_DEBUG "-O0 -g3")
 endif()
 
