@@ -34,7 +34,8 @@ function(hem_read_test_comment source default_timeout)
     return(PROPAGATE test_ranks test_modes test_timeout test_labels test_delayed)
 endfunction()
 
-# Adds one CTest test: hem_add_test(NAME timeout "labels" COMMAND ...).
+# Adds one CTest test: hem_add_test(NAME timeout "labels" COMMAND ...). Those of deaths count milliseconds, and have
+# the machine for themselves also where others run several at a time.
 function(hem_add_test name timeout labels)
     add_test(NAME ${name} COMMAND ${ARGN})
     set_tests_properties(${name} PROPERTIES
@@ -42,6 +43,9 @@ function(hem_add_test name timeout labels)
         LABELS "${labels}"
         SKIP_RETURN_CODE 77
         ENVIRONMENT "${HEM_TEST_ENVIRONMENT}")
+    if(name MATCHES "death|kill")
+        set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+    endif()
 endfunction()
 
 set(HEM_TEST_ENVIRONMENT
