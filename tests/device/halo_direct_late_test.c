@@ -203,22 +203,6 @@ static void freed_meanwhile(const ring *r) {
     CHECK_OK(hem_pattern_destroy(pattern));
 }
 
-static hem_status create(const ring *r, uint64_t *memory, hem_exchange_way way, hem_exchange **x) {
-    hem_binding binding;
-    hem_exchange_options options;
-    memset(&binding, 0, sizeof binding);
-    memset(&options, 0, sizeof options);
-    binding.pattern = r->pattern;
-    binding.field.struct_size = sizeof binding.field;
-    binding.field.dtype = HEM_U64;
-    binding.field.memory = memory;
-    options.struct_size = sizeof options;
-    options.bindings = &binding;
-    options.count = 1;
-    options.way = way;
-    return hem_exchange_create(r->world, &options, x);
-}
-
 /* A field of rank 0 is in memory of rank 1, mapped there: it cannot be shown once more. */
 static void unreachable(const ring *r) {
     hem_window_options options;
@@ -235,13 +219,13 @@ static void unreachable(const ring *r) {
         memory = hem_window_peer_address(window, 1, 0);
         memory = (uint64_t *)memory + RING_CELLS + 2;
     }
-    hem_status status = create(r, (uint64_t *)memory, HEM_EXCHANGE_DIRECT, &x);
+    hem_status status = ring_try(r, (uint64_t *)memory, 1, HEM_EXCHANGE_DIRECT, &x);
     if (harness_threads()) {
         CHECK_OK(status); /* there it is anybody's memory */
     } else {
         CHECK_STATUS(status, HEM_ERR_UNSUPPORTED);
         CHECK_SENTENCE("of rank 0");
-        CHECK_OK(create(r, (uint64_t *)memory, HEM_EXCHANGE_BEST, &x));
+        CHECK_OK(ring_try(r, (uint64_t *)memory, 1, HEM_EXCHANGE_BEST, &x));
     }
     for (uint64_t round = 1; round < 4; round++) {
         set_cells((uint64_t *)memory, 0, 100 * round + (uint64_t)r->me);
@@ -258,11 +242,12 @@ static void refusals(const ring *r, uint64_t *memory) {
     uint64_t plain[RING_CELLS + 2];
     hem_exchange *x = NULL;
     memset(plain, 0, sizeof plain);
-    CHECK_STATUS(create(r, plain, HEM_EXCHANGE_DIRECT, &x), HEM_ERR_UNSUPPORTED);
-    CHECK_STATUS(create(r, memory, (hem_exchange_way)99, &x), HEM_ERR_ARG);
-    CHECK_STATUS(create(r, memory, r->me == 0 ? HEM_EXCHANGE_STAGED : HEM_EXCHANGE_DIRECT, &x),
+    CHECK_STATUS(ring_try(r, plain, 1, HEM_EXCHANGE_DIRECT, &x), HEM_ERR_UNSUPPORTED);
+    CHECK_STATUS(ring_try(r, memory, 1, (hem_exchange_way)99, &x), HEM_ERR_ARG);
+    CHECK_STATUS(ring_try(r, memory, 1, r->me == 0 ? HEM_EXCHANGE_STAGED : HEM_EXCHANGE_DIRECT, &x),
                  HEM_ERR_MISMATCH);
-    CHECK_OK(create(r, r->me == 0 ? plain : memory, HEM_EXCHANGE_DIRECT, &x)); /* it is staged */
+    CHECK_OK(
+        ring_try(r, r->me == 0 ? plain : memory, 1, HEM_EXCHANGE_DIRECT, &x)); /* it is staged */
     CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
     CHECK_OK(hem_exchange_destroy(x));
 }

@@ -8,33 +8,16 @@
 
 #include "device/standin/standin.h"
 
-static hem_status create(const ring *r, uint64_t *memory, hem_exchange_way way,
-                         hem_exchange **exchange_p) {
-    hem_exchange_options options;
-    hem_binding binding;
-    memset(&options, 0, sizeof options);
-    memset(&binding, 0, sizeof binding);
-    binding.pattern = r->pattern;
-    binding.field.struct_size = sizeof binding.field;
-    binding.field.dtype = HEM_U64;
-    binding.field.memory = memory;
-    options.struct_size = sizeof options;
-    options.bindings = &binding;
-    options.count = 1;
-    options.way = way;
-    return hem_exchange_create(r->world, &options, exchange_p);
-}
-
 int rank_main(hem_world *world) {
     hem_exchange *x = NULL;
     hemi_standin_no_words(hem_world_rank(world) == hem_world_size(world) - 1);
     ring r = ring_make(world);
     uint64_t *memory = (uint64_t *)device_alloc((RING_CELLS + 2) * sizeof *memory);
-    CHECK_STATUS(create(&r, memory, HEM_EXCHANGE_ENGINES, &x), HEM_ERR_UNSUPPORTED);
+    CHECK_STATUS(ring_try(&r, memory, 1, HEM_EXCHANGE_ENGINES, &x), HEM_ERR_UNSUPPORTED);
     if (r.me == r.size - 1)
         CHECK_SENTENCE("memory operations");
     CHECK(x == NULL);
-    CHECK_OK(create(&r, memory, HEM_EXCHANGE_DIRECT, &x));
+    CHECK_OK(ring_try(&r, memory, 1, HEM_EXCHANGE_DIRECT, &x));
     CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
     CHECK_OK(hem_exchange_destroy(x));
     device_free(memory);

@@ -89,6 +89,25 @@ static inline void ring_free(ring *r) {
     CHECK_OK(hem_pattern_destroy(r->pattern));
 }
 
+/** Make an exchange of one field of 64-bit words, so many at each point, in a way that may be refused. */
+static inline hem_status ring_try(const ring *r, uint64_t *memory, size_t components,
+                                  hem_exchange_way way, hem_exchange **exchange_p) {
+    hem_binding binding;
+    hem_exchange_options options;
+    memset(&binding, 0, sizeof binding);
+    memset(&options, 0, sizeof options);
+    binding.pattern = r->pattern;
+    binding.field.struct_size = sizeof binding.field;
+    binding.field.dtype = HEM_U64;
+    binding.field.components = components;
+    binding.field.memory = memory;
+    options.struct_size = sizeof options;
+    options.bindings = &binding;
+    options.count = 1;
+    options.way = way;
+    return hem_exchange_create(r->world, &options, exchange_p);
+}
+
 /** `fields` fields of the ring, one after the other in device memory. */
 static inline hem_exchange *ring_bind(const ring *r, uint64_t *memory, int fields,
                                       int64_t run_timeout_ns) {

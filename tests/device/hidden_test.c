@@ -146,24 +146,6 @@ static void check_window(hem_world *world, hidden_who who) {
     free(host);
 }
 
-static hem_status bind(const ring *r, uint64_t *memory, hem_exchange_way way,
-                       hem_exchange **exchange_p) {
-    hem_binding binding;
-    hem_exchange_options options;
-    memset(&binding, 0, sizeof binding);
-    memset(&options, 0, sizeof options);
-    binding.pattern = r->pattern;
-    binding.field.struct_size = sizeof binding.field;
-    binding.field.dtype = HEM_U64;
-    binding.field.components = WIDE;
-    binding.field.memory = memory;
-    options.struct_size = sizeof options;
-    options.bindings = &binding;
-    options.count = 1;
-    options.way = way;
-    return hem_exchange_create(r->world, &options, exchange_p);
-}
-
 static void set_field(const ring *r, uint64_t *memory) {
     uint64_t words[(RING_CELLS + 2) * WIDE];
     for (uint64_t i = 0; i < (RING_CELLS + 2) * WIDE; i++)
@@ -204,10 +186,10 @@ static void check_straight(const ring *r, uint64_t *memory, hem_exchange_way way
     hem_exchange *x = NULL;
     harness_step("way", (uint64_t)way);
     if (harness_threads()) {
-        CHECK_OK(bind(r, memory, way, &x));
+        CHECK_OK(ring_try(r, memory, WIDE, way, &x));
         CHECK_OK(hem_exchange_run(x, NULL, LIMIT));
     } else {
-        CHECK_STATUS(bind(r, memory, way, &x), HEM_ERR_UNSUPPORTED);
+        CHECK_STATUS(ring_try(r, memory, WIDE, way, &x), HEM_ERR_UNSUPPORTED);
         CHECK_SENTENCE("its memory is none that can be shown");
         CHECK(x == NULL);
     }
@@ -218,13 +200,13 @@ static void check_exchange(hem_world *world, hidden_who who) {
     ring r = ring_make(world);
     uint64_t *memory = alloc(who, r.me, (RING_CELLS + 2) * WIDE * sizeof *memory);
     hem_exchange *x = NULL;
-    CHECK_OK(bind(&r, memory, HEM_EXCHANGE_BEST, &x));
+    CHECK_OK(ring_try(&r, memory, WIDE, HEM_EXCHANGE_BEST, &x));
     check_run(&r, x, memory, shown(who, r.me));
     CHECK_OK(hem_exchange_destroy(x));
     check_straight(&r, memory, HEM_EXCHANGE_DIRECT);
     check_straight(&r, memory, HEM_EXCHANGE_ENGINES);
     /* What was refused has left nothing behind. */
-    CHECK_OK(bind(&r, memory, HEM_EXCHANGE_BEST, &x));
+    CHECK_OK(ring_try(&r, memory, WIDE, HEM_EXCHANGE_BEST, &x));
     check_run(&r, x, memory, shown(who, r.me));
     CHECK_OK(hem_exchange_destroy(x));
     CHECK_OK(hem_sync(world, LIMIT));
