@@ -120,8 +120,8 @@ typedef struct hemd_home {
     uint32_t counter_count;
     uint32_t proxied; /**< how many ranks are reached through a proxy */
     uint32_t spare32;
-    int64_t
-        proxy_limit_ns; /**< of calls through a proxy that have no limit of their own; below 0: none */
+    /** Of calls through a proxy that have no limit of their own; below 0: none. */
+    int64_t proxy_limit_ns;
     uint64_t spare[2];
 } hemd_home;
 
