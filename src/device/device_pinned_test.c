@@ -145,6 +145,7 @@ static int leave_field(hem_world *world, void *arg) {
     void *seen = NULL;
     (void)arg;
     RANK_CHECK(hemi_device_use(root, &fake_module) == HEM_OK);
+    RANK_CHECK(hem_sync(world, LIMIT) == HEM_OK);
     if (root->rank == 1) {
         RANK_CHECK(hemi_device_pin(root, left, sizeof left, &seen) == HEM_OK);
         hemi_liveness_ended(&root->arena, root->platform, 1, 255);

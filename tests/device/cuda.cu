@@ -347,18 +347,21 @@ void device_capture_begin(device_stream stream) {
     CHECK_CUDA(cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeThreadLocal));
 }
 
+/* The runtime knows no type of batches of memory operations, and says "unknown error" of them. */
 static size_t count_kernels(cudaGraph_t graph) {
     size_t count = 0, kernels = 0;
     CHECK_CUDA(cudaGraphGetNodes(graph, NULL, &count));
+    if (count == 0) /* a place for none is refused */
+        return 0;
     cudaGraphNode_t *nodes = (cudaGraphNode_t *)calloc(count + 1, sizeof *nodes);
     CHECK(nodes != NULL);
     CHECK_CUDA(cudaGraphGetNodes(graph, nodes, &count));
     for (size_t i = 0; i < count; i++) {
-        cudaGraphNodeType type;
+        CUgraphNodeType type;
         cudaGraph_t inner;
-        CHECK_CUDA(cudaGraphNodeGetType(nodes[i], &type));
-        kernels += type == cudaGraphNodeTypeKernel;
-        if (type != cudaGraphNodeTypeGraph)
+        DRIVER(cuGraphNodeGetType, nodes[i], &type);
+        kernels += type == CU_GRAPH_NODE_TYPE_KERNEL;
+        if (type != CU_GRAPH_NODE_TYPE_GRAPH)
             continue;
         CHECK_CUDA(cudaGraphChildGraphNodeGetGraph(nodes[i], &inner));
         kernels += count_kernels(inner);

@@ -5,7 +5,7 @@
  *
  * CUDA wants such a pointer given back before its owner frees it, so that it is not kept as other mappings
  * are: releasing it is over when it was given back, in the order of the rank's own stream. Whether that waits
- * for kernels the documentation does not say. The pool goes with the last pointer.
+ * for kernels the documentation does not say; driver 580 does not. The pool goes with the last pointer.
  */
 #include "device/cuda/cuda.h"
 
@@ -15,16 +15,27 @@
 _Static_assert(sizeof(CUmemPoolPtrExportData) <= sizeof((hemi_device_name *)0)->handle,
                "what the driver says of a pool's memory fits into a name");
 
-static CUresult export_pool(const hemi_cuda *cuda, CUmemoryPool pool, int *fd_p) {
-    return cuda->driver.MemPoolExportToShareableHandle(fd_p, pool,
-                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+/* The pool goes first: before a pool was exported once, the driver (580) refuses to export what is in it. */
+static CUresult export_both(const hemi_cuda *cuda, const hemi_cuda_piece *piece,
+                            CUmemPoolPtrExportData *data, int *fd_p) {
+    int fd = -1;
+    CUresult result = cuda->driver.MemPoolExportToShareableHandle(
+        &fd, piece->pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = cuda->driver.MemPoolExportPointer(data, piece->base);
+    if (result != CUDA_SUCCESS) {
+        close(fd);
+        return result;
+    }
+    *fd_p = fd;
+    return CUDA_SUCCESS;
 }
 
 bool hemi_cuda_pools_shows(const hemi_cuda *cuda, const hemi_cuda_piece *piece) {
     CUmemPoolPtrExportData data;
     int fd = -1;
-    if (cuda->driver.MemPoolExportPointer(&data, piece->base) != CUDA_SUCCESS ||
-        export_pool(cuda, piece->pool, &fd) != CUDA_SUCCESS)
+    if (export_both(cuda, piece, &data, &fd) != CUDA_SUCCESS)
         return false;
     close(fd);
     return true;
@@ -34,13 +45,11 @@ hem_status hemi_cuda_pools_export(const hemi_cuda *cuda, const hemi_cuda_piece *
                                   hemi_device_name *name, int *fd_p) {
     CUmemPoolPtrExportData data;
     memset(&data, 0, sizeof data);
-    hem_status status = hemi_cuda_check_driver(
-        cuda, cuda->driver.MemPoolExportPointer(&data, piece->base), "cuMemPoolExportPointer");
-    if (status != HEM_OK)
-        return status;
-    memcpy(name->handle, &data, sizeof data);
-    return hemi_cuda_check_driver(cuda, export_pool(cuda, piece->pool, fd_p),
-                                  "cuMemPoolExportToShareableHandle");
+    hem_status status = hemi_cuda_check_driver(cuda, export_both(cuda, piece, &data, fd_p),
+                                               "the export of a pool's memory");
+    if (status == HEM_OK)
+        memcpy(name->handle, &data, sizeof data);
+    return status;
 }
 
 /* The pointer, once there is the pool. */
