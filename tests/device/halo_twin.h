@@ -44,14 +44,32 @@ typedef struct twin {
     bool is_device; /**< some rank has a field on the device */
 } twin;
 
-/** A random grid, mesh or cube. */
+/** Few rows of many points. */
+static inline halo_grid twin_long_grid(int ranks, harness_rng *rng) {
+    halo_grid g;
+    memset(&g, 0, sizeof g);
+    g.dims = 2;
+    g.extent[0] = 1 + (int64_t)harness_below(rng, 6);
+    g.extent[1] = 200 + (int64_t)harness_below(rng, 700);
+    for (int i = 0; i < 2; i++) {
+        g.periodic[i] = harness_below(rng, 4) != 0;
+        g.low[i] = (int64_t)harness_below(rng, 4);
+        g.high[i] = (int64_t)harness_below(rng, 4);
+    }
+    halo_grid_cut(&g, 1 + harness_below(rng, 6), rng);
+    halo_grid_deal(&g, ranks, harness_below(rng, 2) != 0, 0, rng);
+    return g;
+}
+
+/** A random grid, mesh or cube, or few long rows. */
 static inline twin_case twin_case_make(hem_world *world, int kind, harness_rng *rng) {
     twin_case t;
     int size = hem_world_size(world);
     memset(&t, 0, sizeof t);
-    if (kind == 0) {
+    if (kind == 0 || kind == 3) {
         int dims = 1 + (int)harness_below(rng, 4);
-        t.g = halo_grid_random(dims, dims < 4 ? 12 : 5, 8, size, rng);
+        t.g = kind == 3 ? twin_long_grid(size, rng)
+                        : halo_grid_random(dims, dims < 4 ? 12 : 5, 8, size, rng);
         t.c = halo_grid_case(&t.g, size);
         t.pattern = halo_grid_pattern(world, &t.g, &t.c);
     } else if (kind == 1) {

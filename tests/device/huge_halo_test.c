@@ -14,9 +14,8 @@
 typedef struct face {
     int64_t rows;
     int64_t width;
+    int64_t kept;
 } face;
-
-#define KEPT 3
 
 /* What a part of all rows holds. */
 typedef struct part_args {
@@ -53,9 +52,9 @@ enum {
 
 static void run_part(huge *t, const face *f, int which, uint64_t tag, uint64_t plus, bool check) {
     part_args args;
-    args.first = t->from + (which == HALO ? 0 : which == STAYS ? f->width : f->width + KEPT);
-    args.pitch = (uint64_t)(2 * f->width + KEPT);
-    args.width = which == STAYS ? KEPT : (uint64_t)f->width;
+    args.first = t->from + (which == HALO ? 0 : which == STAYS ? f->width : f->width + f->kept);
+    args.pitch = (uint64_t)(2 * f->width + f->kept);
+    args.width = (uint64_t)(which == STAYS ? f->kept : f->width);
     args.rows = (uint64_t)f->rows;
     args.tag = tag;
     args.plus = plus;
@@ -77,13 +76,13 @@ static hem_pattern *make_pattern(const huge *t, const face *f) {
     memset(&domain, 0, sizeof domain);
     memset(&options, 0, sizeof options);
     domain.id = t->rank;
-    domain.box.start[1] = (f->width + KEPT) * t->rank;
+    domain.box.start[1] = (f->width + f->kept) * t->rank;
     domain.box.count[0] = f->rows;
-    domain.box.count[1] = f->width + KEPT;
+    domain.box.count[1] = f->width + f->kept;
     options.struct_size = sizeof options;
     options.dims = 2;
     options.extent[0] = f->rows;
-    options.extent[1] = (f->width + KEPT) * 2;
+    options.extent[1] = (f->width + f->kept) * 2;
     options.periodic[1] = true;
     options.halo_low[1] = f->width;
     options.domains = &domain;
@@ -172,7 +171,7 @@ static void check_way(huge *t, const face *f, hem_exchange_way way, uint64_t tag
 }
 
 static void check_face(huge *t, const face *f, uint64_t tag) {
-    CHECK((uint64_t)(f->rows * (2 * f->width + KEPT)) <= t->bytes);
+    CHECK((uint64_t)(f->rows * (2 * f->width + f->kept)) <= t->bytes);
     check_way(t, f, HEM_EXCHANGE_STAGED, tag + 100);
     check_way(t, f, HEM_EXCHANGE_DIRECT, tag + 200);
     check_way(t, f, HEM_EXCHANGE_ENGINES, tag + 300);
@@ -184,7 +183,7 @@ static huge open_field(hem_world *world, const face *most) {
     t.world = world;
     t.rank = hem_world_rank(world);
     t.other = 1 - t.rank;
-    t.bytes = (uint64_t)most->rows * (2 * (uint64_t)most->width + KEPT);
+    t.bytes = (uint64_t)most->rows * (uint64_t)(2 * most->width + most->kept);
     t.stream = device_stream_create();
     CHECK_OK(hem_stream_cuda(world, t.stream, &t.handle));
     t.wrong = (uint64_t *)device_alloc(8);
@@ -194,12 +193,12 @@ static huge open_field(hem_world *world, const face *most) {
 
 int rank_main(hem_world *world) {
     bool few = device_stands_in(), fewer = harness_sanitized();
-    face rows, piece;
-    rows.rows = few ? 53 : 4099;
-    rows.width = few ? (fewer ? 1009 : 9011) : 262133; /* 1.0007 GiB */
-    piece.rows = 1;
-    piece.width = few ? (fewer ? 60001 : 500001) : (1ll << 31) + 12345;
+    /* 1.0007 GiB; 2 GiB and some; 15.5 MiB in 3.99 GiB. */
+    const face rows = {few ? 53 : 4099, few ? (fewer ? 1009 : 9011) : 262133, 3};
+    const face piece = {1, few ? (fewer ? 60001 : 500001) : (1ll << 31) + 12345, 3};
+    const face apart = {31, few ? 913 : 524287, few ? 2003 : 137000000};
     huge t = open_field(world, &piece);
+    check_face(&t, &apart, 3000);
     check_face(&t, &rows, 1000);
     check_face(&t, &piece, 2000);
     huge_close(&t);

@@ -170,12 +170,17 @@ HEM_DEV void hemd_halo_work(const hemd_halo_args *args, const hemd_halo_run *run
     }
 }
 
-/** The same of cells. */
+/** The same of cells and stretches. */
 HEM_DEV void hemd_halo_work_back(const hemd_halo_args *args, const hemd_halo_run *run) {
     hem_group warp = hem_warp();
     for (uint64_t t = run->first + hem_warp_index(); t < run->end; t += hem_warp_count()) {
         hemd_halo_tile tile = args->tiles[t];
-        hemd_halo_gather(warp, &args->groups[tile.part], args->sources, tile.first, run->number);
+        const hemd_halo_group *cells = &args->groups[tile.part];
+        if (cells->stretches == NULL)
+            hemd_halo_gather(warp, cells, args->sources, tile.first, run->number);
+        else
+            hemd_halo_gather_stretch(warp, cells, &cells->stretches[tile.lane], args->sources,
+                                     tile.first, run->number);
     }
 }
 

@@ -1,4 +1,4 @@
-/* How a warp does a tile: copies of units, and cells of a reverse run. */
+/* How a warp does a tile: copies of units, and cells and stretches of a reverse run. */
 #ifndef HEMD_KERNELS_HALO_MOVE_H
 #define HEMD_KERNELS_HALO_MOVE_H
 
@@ -255,6 +255,63 @@ HEM_DEV void hemd_halo_gather_as(hem_group group, const hemd_halo_group *cells,
             if (i + j * (uint64_t)group.size < end)
                 hemd_halo_store(at[j], unit, width, value[j]);
     }
+}
+
+/** Units of a stretch from `first` to `end`. All threads take the same loads of what comes back. */
+HEM_DEV void hemd_halo_gather_along(hem_group group, const hemd_halo_group *cells,
+                                    const hemd_halo_stretch *stretch,
+                                    const hemd_halo_source *sources, uint64_t first, uint64_t end,
+                                    uint64_t run, uint32_t kind, uint32_t op, uint32_t unit,
+                                    uint32_t width, uint32_t deep) {
+    for (uint64_t i = first + group.rank; i < end; i += deep * (uint64_t)group.size) {
+        unsigned char *at = stretch->at + i * unit;
+        const uint64_t step = (uint64_t)group.size * unit;
+        const uint32_t mine = (uint32_t)((end - i + group.size - 1) / group.size);
+        uint64_t value[4], come[4];
+        HEMD_UNROLL
+        for (uint32_t j = 0; j < deep; j++)
+            value[j] = op != HEMD_HALO_REPLACE && j < mine
+                           ? hemd_halo_load(at + j * step, unit, width)
+                           : 0;
+        for (uint64_t n = 0; n < stretch->count; n++) {
+            const uint64_t from = cells->froms[stretch->first + n];
+            const hemd_halo_source *source = &sources[from >> HEMD_HALO_FROM_SHIFT];
+            const unsigned char *place =
+                source->base + (run % 2) * source->turn + (from & HEMD_HALO_FROM_PLACE) + i * unit;
+            HEMD_UNROLL
+            for (uint32_t j = 0; j < deep; j++)
+                come[j] = j < mine ? hemd_halo_load(place + j * step, unit, width) : 0;
+            HEMD_UNROLL
+            for (uint32_t j = 0; j < deep; j++) {
+                if ((from & HEMD_HALO_FROM_SIGN) != 0)
+                    come[j] = hemd_halo_changed(come[j], unit, cells->change);
+                value[j] = hemd_halo_combined(kind, op, value[j], come[j]);
+            }
+        }
+        HEMD_UNROLL
+        for (uint32_t j = 0; j < deep; j++)
+            if (j < mine)
+                hemd_halo_store(at + j * step, unit, width, value[j]);
+    }
+}
+
+/** A tile of a stretch. */
+HEM_DEV void hemd_halo_gather_stretch(hem_group group, const hemd_halo_group *cells,
+                                      const hemd_halo_stretch *stretch,
+                                      const hemd_halo_source *sources, uint64_t first,
+                                      uint64_t run) {
+    uint64_t end = first + cells->tile;
+    end = end < stretch->units ? end : stretch->units;
+    bool sums = cells->op == HEMD_HALO_SUM && cells->width == cells->unit;
+    if (sums && cells->kind == HEMD_HALO_F32)
+        hemd_halo_gather_along(group, cells, stretch, sources, first, end, run, HEMD_HALO_F32,
+                               HEMD_HALO_SUM, 4, 4, 4);
+    else if (sums && cells->kind == HEMD_HALO_F64)
+        hemd_halo_gather_along(group, cells, stretch, sources, first, end, run, HEMD_HALO_F64,
+                               HEMD_HALO_SUM, 8, 8, 4);
+    else
+        hemd_halo_gather_along(group, cells, stretch, sources, first, end, run, cells->kind,
+                               cells->op, cells->unit, cells->width, 2);
 }
 
 /** A tile of cells. Sums of floating-point numbers, which fields mostly are, have code of their own. */

@@ -9,7 +9,8 @@
  *
  * What a reverse run combines lies in cells: one for each unit of an owner that anything comes back
  * to, with all that comes, in the order of ranks, domains and links. A thread does a whole cell, so
- * the order of a sum does not depend on who arrives first, and no two threads write one place.
+ * the order of a sum does not depend on who arrives first, and no two threads write one place. Many
+ * units that follow each other, and to which the same comes back in step, are one stretch instead.
  */
 #ifndef HEMD_KERNELS_HALO_TABLE_H
 #define HEMD_KERNELS_HALO_TABLE_H
@@ -62,11 +63,11 @@ typedef struct hemd_halo_part {
     hemd_halo_side to;
 } hemd_halo_part;
 
-/** A piece of work for one warp: units of a part, or cells of a group, from `first` on. */
+/** A piece of work for one warp: units of a part or of a stretch, or cells of a group, from `first` on. */
 typedef struct hemd_halo_tile {
     uint64_t first;
     uint32_t part; /**< or group */
-    uint32_t lane; /**< tiles are ordered by this */
+    uint32_t lane; /**< tiles are ordered by this; or stretch of the group */
 } hemd_halo_tile;
 
 /** Where something comes from in a reverse run: base + (run % 2) x turn + offset. */
@@ -85,11 +86,21 @@ typedef struct hemd_halo_cell {
     uint64_t first; /**< of what comes back to it; the next cell's is behind the last */
 } hemd_halo_cell;
 
-/** Cells of one type, which are combined in one way. */
+/** Units that follow each other. What comes back to the next comes from the next places. */
+typedef struct hemd_halo_stretch {
+    unsigned char *at;
+    uint64_t units;
+    uint64_t first; /**< of what comes back to the first unit */
+    uint64_t count; /**< of it */
+} hemd_halo_stretch;
+
+/** Cells, or stretches, of one type, which are combined in one way. */
 typedef struct hemd_halo_group {
-    uint64_t total;
-    uint64_t tile;               /**< cells of a tile */
-    const hemd_halo_cell *cells; /**< and one more at the end */
+    uint64_t total;                     /**< cells, or stretches */
+    uint64_t units;                     /**< of all stretches */
+    uint64_t tile;                      /**< cells, or units, of a tile */
+    const hemd_halo_cell *cells;        /**< and one more at the end */
+    const hemd_halo_stretch *stretches; /**< instead of cells, or NULL */
     const uint64_t *froms;
     uint32_t kind;   /**< enum hemd_halo_kind */
     uint32_t op;     /**< enum hemd_halo_op */

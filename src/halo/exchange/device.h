@@ -200,7 +200,7 @@ uint32_t hemi_halo_change(hem_dtype dtype, uint32_t *change_p);
 /** Fill in whether kernels may walk it in registers. */
 void hemi_halo_part_settle(hemd_halo_part *part);
 
-/* Plans: device_plan.c, device_cells.c. */
+/* Plans: device_plan.c, device_cells.c, device_runs.c. */
 
 /** The plan of `how`, if it was made, and making it. Under the lock. */
 hemi_halo_plan *hemi_halo_plan_find(const hemi_halo_device *d, const hem_exchange_how *how);
@@ -220,6 +220,20 @@ hem_status hemi_halo_heap_add(hemi_halo_heap *heap, uint64_t bytes, uint64_t *at
 static inline void *hemi_halo_heap_at(const hemi_halo_heap *heap, uint64_t at) {
     return heap->bytes + at;
 }
+
+/** What comes back in a reverse run to units that follow each other, from places that do. */
+typedef struct hemi_halo_run {
+    unsigned char *at;
+    uint64_t from;   /**< what comes back to the first: HEMD_HALO_FROM_* */
+    uint64_t number; /**< in the order in which runs are combined */
+    uint32_t units;
+    uint32_t odd; /**< `at` modulo the unit: only runs with the same can have units in common */
+} hemi_halo_run;
+
+/** Sort runs, of which units are as wide as those of groups[0], and add what is to be combined to the heap: cells
+ *  to groups[0], stretches to groups[1]. Pointers in them are places in the heap. device_runs.c. */
+hem_status hemi_halo_runs_place(hemi_halo_run *runs, uint64_t count, hemi_halo_heap *heap,
+                                hemd_halo_group groups[2]);
 
 /** Where the groups, sources and tiles of the finish of a reverse run are in the heap. */
 typedef struct hemi_halo_cells {

@@ -1,5 +1,6 @@
 /*
- * Cells of reverse runs: for each unit of an owner that anything comes back to, all that comes.
+ * What a reverse run combines: for each type everything that comes back, as runs of units that follow each other
+ * on both sides, and tiles of the cells and stretches that these become (device_runs.c).
  *
  * The order is the host's: lanes by rank, this rank's own among them, and in a lane part by part,
  * unit by unit; so a sum has the same bits. Of what replaces, only the last counts.
@@ -28,11 +29,8 @@ typedef struct backs {
     size_t count;
 } backs;
 
-typedef struct entry {
-    unsigned char *at;
-    uint64_t number; /* in the order in which it is combined */
-    uint64_t from;
-} entry;
+/* Longer runs are cut. */
+#define UNITS_MOST (1u << 31)
 
 static hem_status no_memory(void) {
     return hemi_fail(HEM_ERR_MEMORY, "no memory for the tables of a reverse run");
@@ -134,94 +132,87 @@ static void choose_unit(const backs *all, const kind_of *kind, hemd_halo_group *
     group->width = grain < group->unit ? grain : group->unit;
 }
 
-static uint64_t count_units(const backs *all, const kind_of *kind, uint32_t unit) {
+/* How many units of a side follow each other, from each multiple of this on. */
+static uint64_t units_in_step(const hemd_halo_side *side, uint32_t unit) {
+    const hemd_halo_axis *axis = &side->axes[0];
+    return side->list_at != 0 && axis->stride == (int64_t)unit ? axis->count : 1;
+}
+
+/* The two sides of what comes back, and how many units of it follow each other on both. */
+typedef struct sides {
+    hemd_halo_side owner;
+    hemd_halo_side halo;
+    uint64_t step;
+} sides;
+
+static void sides_make(const back *b, uint32_t unit, sides *s) {
+    hemi_halo_side_make(b->owner, unit, NULL, &s->owner);
+    s->step = units_in_step(&s->owner, unit);
+    if (b->halo == NULL)
+        return;
+    hemi_halo_side_make(b->halo, unit, NULL, &s->halo);
+    uint64_t other = units_in_step(&s->halo, unit);
+    if (s->step % other == 0)
+        s->step = other;
+    else if (other % s->step != 0)
+        s->step = 1;
+}
+
+static uint64_t count_runs(const backs *all, const kind_of *kind, uint32_t unit) {
     uint64_t count = 0;
-    for (size_t i = 0; i < all->count; i++)
-        if (is_of(&all->list[i], kind))
-            count += all->list[i].owner->bytes / unit;
+    for (size_t i = 0; i < all->count; i++) {
+        sides s;
+        if (!is_of(&all->list[i], kind))
+            continue;
+        sides_make(&all->list[i], unit, &s);
+        count += all->list[i].owner->bytes / unit / s.step * ((s.step - 1) / UNITS_MOST + 1);
+    }
     return count;
 }
 
-static uint64_t list_units(const back *b, uint32_t unit, entry *entries, uint64_t n) {
-    hemd_halo_side owner;
-    hemd_halo_side halo;
+static uint64_t list_runs(const back *b, uint32_t unit, hemi_halo_run *runs, uint64_t n) {
+    sides s;
     uint64_t source = (uint64_t)b->source << HEMD_HALO_FROM_SHIFT;
     uint64_t sign = b->owner->negated ? HEMD_HALO_FROM_SIGN : 0;
-    hemi_halo_side_make(b->owner, unit, NULL, &owner);
-    if (b->halo != NULL)
-        hemi_halo_side_make(b->halo, unit, NULL, &halo);
-    for (uint64_t u = 0; u < b->owner->bytes / unit; u++, n++) {
+    sides_make(b, unit, &s);
+    for (uint64_t u = 0; u < b->owner->bytes / unit;) {
+        uint64_t rest = s.step - u % s.step;
+        uint32_t units = rest < UNITS_MOST ? (uint32_t)rest : UNITS_MOST;
         uint64_t place = b->message + u * unit;
         if (b->halo != NULL)
             place = (uint64_t)(b->halo->shape->base - b->halo->shape->first +
-                               hemd_halo_offset(&halo, u));
-        entries[n] = (entry){owner.base + hemd_halo_offset(&owner, u), n, source | sign | place};
+                               hemd_halo_offset(&s.halo, u));
+        unsigned char *at = s.owner.base + hemd_halo_offset(&s.owner, u);
+        uint32_t odd = (uint32_t)((uintptr_t)at % unit);
+        runs[n] = (hemi_halo_run){at, source | sign | place, n, units, odd};
+        n++;
+        u += units;
     }
     return n;
 }
 
-static int compare(const void *left, const void *right) {
-    const entry *a = left;
-    const entry *b = right;
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    return a->number < b->number ? -1 : a->number > b->number;
-}
-
-/* Cells and what comes to them, from sorted entries. */
-static hem_status place_cells(hemi_halo_heap *heap, const entry *entries, uint64_t count,
-                              hemd_halo_group *group) {
-    uint64_t cells_at = 0;
-    uint64_t froms_at = 0;
-    uint64_t cells = 0;
-    for (uint64_t i = 0; i < count; i++)
-        cells += i == 0 || entries[i].at != entries[i - 1].at;
-    bool last_only = group->op == HEMD_HALO_REPLACE;
-    uint64_t froms = last_only ? cells : count;
-    hem_status status = hemi_halo_heap_add(heap, (cells + 1) * sizeof(hemd_halo_cell), &cells_at);
-    if (status == HEM_OK)
-        status = hemi_halo_heap_add(heap, (froms + 1) * sizeof(uint64_t), &froms_at);
-    if (status != HEM_OK)
-        return status;
-    hemd_halo_cell *cell = hemi_halo_heap_at(heap, cells_at);
-    uint64_t *from = hemi_halo_heap_at(heap, froms_at);
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < count; i++) {
-        if (i == 0 || entries[i].at != entries[i - 1].at)
-            *cell++ = (hemd_halo_cell){entries[i].at, n};
-        if (!last_only || i + 1 == count || entries[i].at != entries[i + 1].at)
-            from[n++] = entries[i].from;
-    }
-    *cell = (hemd_halo_cell){NULL, n};
-    group->total = cells;
-    /* Places in the heap, until it is known where that will be. */
-    group->cells = (const hemd_halo_cell *)(uintptr_t)cells_at;
-    group->froms = (const uint64_t *)(uintptr_t)froms_at;
-    return HEM_OK;
-}
-
-static hem_status make_group(const backs *all, const kind_of *kind, hemi_halo_heap *heap,
-                             hemd_halo_group *group) {
-    choose_unit(all, kind, group);
-    uint64_t count = count_units(all, kind, group->unit);
-    entry *entries = malloc((count + 1) * sizeof *entries);
-    if (entries == NULL)
+static hem_status make_pair(const backs *all, const kind_of *kind, hemi_halo_heap *heap,
+                            hemd_halo_group groups[2]) {
+    choose_unit(all, kind, &groups[0]);
+    groups[1] = groups[0];
+    uint64_t count = count_runs(all, kind, groups[0].unit);
+    hemi_halo_run *runs = malloc((count + 1) * sizeof *runs);
+    if (runs == NULL)
         return no_memory();
     uint64_t n = 0;
     for (size_t i = 0; i < all->count; i++)
         if (is_of(&all->list[i], kind))
-            n = list_units(&all->list[i], group->unit, entries, n);
-    qsort(entries, n, sizeof *entries, compare);
-    hem_status status = place_cells(heap, entries, n, group);
-    free(entries);
+            n = list_runs(&all->list[i], groups[0].unit, runs, n);
+    hem_status status = hemi_halo_runs_place(runs, n, heap, groups);
+    free(runs);
     return status;
 }
 
-/* One group for each type; at least one, if an empty one. */
+/* One or two groups for each type; at least one, if an empty one. */
 static hem_status make_groups(const hem_exchange_how *how, const backs *all, hemi_halo_heap *heap,
                               hemi_halo_cells *cells) {
     hem_status status =
-        hemi_halo_heap_add(heap, (all->count + 1) * sizeof(hemd_halo_group), &cells->groups);
+        hemi_halo_heap_add(heap, (2 * all->count + 1) * sizeof(hemd_halo_group), &cells->groups);
     for (size_t i = 0; i < all->count && status == HEM_OK; i++) {
         const hem_field *field = all->list[i].owner->field;
         kind_of kind = {field->dtype, field->element};
@@ -230,15 +221,41 @@ static hem_status make_groups(const hem_exchange_how *how, const backs *all, hem
             seen = is_of(&all->list[j], &kind);
         if (seen)
             continue;
-        hemd_halo_group group = {.kind = kind_of_dtype(kind.dtype), .op = op_of(how->combine)};
-        status = make_group(all, &kind, heap, &group);
+        hemd_halo_group pair[2] = {{.kind = kind_of_dtype(kind.dtype), .op = op_of(how->combine)}};
+        status = make_pair(all, &kind, heap, pair);
         hemd_halo_group *groups = hemi_halo_heap_at(heap, cells->groups);
-        groups[cells->group_count] = group;
-        cells->group_count += status == HEM_OK;
+        for (int k = 0; k < 2 && status == HEM_OK; k++)
+            if (pair[k].total > 0)
+                groups[cells->group_count++] = pair[k];
     }
     if (cells->group_count == 0)
         cells->group_count = 1;
     return status;
+}
+
+static uint64_t tiles_of(uint64_t units, uint64_t tile) {
+    return units == 0 ? 1 : (units + tile - 1) / tile;
+}
+
+/* Tiles of what has `units`; none are written while they are counted. */
+static uint64_t set_tiles(hemd_halo_tile *tiles, uint64_t units, uint64_t tile, uint64_t group,
+                          uint64_t stretch) {
+    uint64_t count = tiles_of(units, tile);
+    for (uint64_t i = 0; i < count && tiles != NULL; i++)
+        tiles[i] = (hemd_halo_tile){i * tile, (uint32_t)group, (uint32_t)stretch};
+    return count;
+}
+
+static uint64_t tile_group(const hemi_halo_heap *heap, const hemd_halo_group *group,
+                           uint64_t number, hemd_halo_tile *tiles) {
+    if (group->stretches == NULL)
+        return set_tiles(tiles, group->total, group->tile, number, 0);
+    const hemd_halo_stretch *stretches = hemi_halo_heap_at(heap, (uintptr_t)group->stretches);
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < group->total; i++)
+        count += set_tiles(tiles != NULL ? tiles + count : NULL, stretches[i].units, group->tile,
+                           number, i);
+    return count;
 }
 
 static hem_status place_tiles(const hemi_halo_device *d, hemi_halo_heap *heap,
@@ -246,12 +263,11 @@ static hem_status place_tiles(const hemi_halo_device *d, hemi_halo_heap *heap,
     hemd_halo_group *groups = hemi_halo_heap_at(heap, cells->groups);
     uint64_t bytes = 0;
     for (uint64_t g = 0; g < cells->group_count; g++)
-        bytes += groups[g].total * groups[g].unit;
+        bytes += (groups[g].stretches == NULL ? groups[g].total : groups[g].units) * groups[g].unit;
     uint64_t tile = hemi_halo_tile_bytes(d->finish_blocks, bytes);
     for (uint64_t g = 0; g < cells->group_count; g++) {
         groups[g].tile = tile / (groups[g].unit != 0 ? groups[g].unit : 1);
-        cells->tile_count +=
-            groups[g].total == 0 ? 1 : (groups[g].total + groups[g].tile - 1) / groups[g].tile;
+        cells->tile_count += tile_group(heap, &groups[g], g, NULL);
     }
     hem_status status =
         hemi_halo_heap_add(heap, cells->tile_count * sizeof(hemd_halo_tile), &cells->tiles);
@@ -259,13 +275,8 @@ static hem_status place_tiles(const hemi_halo_device *d, hemi_halo_heap *heap,
         return status;
     groups = hemi_halo_heap_at(heap, cells->groups);
     hemd_halo_tile *tiles = hemi_halo_heap_at(heap, cells->tiles);
-    for (uint64_t g = 0; g < cells->group_count; g++) {
-        uint64_t first = 0;
-        do {
-            *tiles++ = (hemd_halo_tile){first, (uint32_t)g, 0};
-            first += groups[g].tile;
-        } while (first < groups[g].total);
-    }
+    for (uint64_t g = 0; g < cells->group_count; g++)
+        tiles += tile_group(heap, &groups[g], g, tiles);
     return HEM_OK;
 }
 
@@ -287,7 +298,12 @@ void hemi_halo_cells_place(const hemi_halo_heap *heap, const hemi_halo_cells *ce
                            const unsigned char *base) {
     hemd_halo_group *groups = hemi_halo_heap_at(heap, cells->groups);
     for (uint64_t g = 0; g < cells->group_count; g++) {
-        groups[g].cells = (const hemd_halo_cell *)(const void *)(base + (uintptr_t)groups[g].cells);
+        if (groups[g].stretches != NULL)
+            groups[g].stretches =
+                (const hemd_halo_stretch *)(const void *)(base + (uintptr_t)groups[g].stretches);
+        else
+            groups[g].cells =
+                (const hemd_halo_cell *)(const void *)(base + (uintptr_t)groups[g].cells);
         groups[g].froms = (const uint64_t *)(const void *)(base + (uintptr_t)groups[g].froms);
     }
 }
