@@ -1,7 +1,7 @@
 /*
  * Runs that cannot end come to an end: a neighbour that does not come within the time limit of a run,
- * runs something else, destroys its exchange, or a world that is revoked while kernels wait. The
- * kernels end, the first failure is what hem_exchange_status tells, nothing is posted after it, other
+ * runs something else, destroys its exchange, or a world that is revoked while kernels wait or a run is
+ * only begun. The kernels end, the first failure is what hem_exchange_status tells, nothing is posted after it, other
  * exchanges go on, and what was started on streams is over.
  *
  * hem-test: ranks=2,3 modes=processes,threads timeout=60
@@ -148,13 +148,28 @@ static void given_up(kit *k) {
     check_other(k);
 }
 
+/* A run is open whose finish is refused. Its stream need not be there any more when the exchange goes. */
+static void revoke_and_leave(kit *k, hem_exchange *x) {
+    device_stream native = device_stream_create();
+    hem_stream *handle = NULL;
+    CHECK_OK(hem_stream_cuda(k->r.world, native, &handle));
+    CHECK_OK(hem_exchange_start_on(x, &k->how, handle));
+    CHECK_OK(hem_world_revoke(k->r.world));
+    CHECK_STATUS(hem_exchange_finish_on(x, handle), HEM_ERR_REVOKED);
+    device_stream_sync(native);
+    CHECK_OK(hem_stream_destroy(handle));
+    device_stream_destroy(native);
+    CHECK_STATUS(hem_exchange_finish(x, LIMIT), HEM_ERR_REVOKED);
+}
+
 /* At the end, since nothing works after it. */
 static void revoked(kit *k) {
     hem_exchange *x = ring_bind(&k->r, k->memory, 1, 0);
+    hem_exchange *open = ring_bind(&k->r, k->memory + RING_CELLS + 2, 1, 0);
     CHECK_OK(hem_exchange_run(x, &k->how, LIMIT));
     if (k->r.me == k->r.size - 1) {
         harness_sleep_ms(20);
-        CHECK_OK(hem_world_revoke(k->r.world));
+        revoke_and_leave(k, open);
     } else {
         hem_status status = hem_exchange_start_on(x, &k->how, k->r.handle);
         if (status == HEM_OK)
@@ -165,6 +180,7 @@ static void revoked(kit *k) {
             CHECK_STATUS(hem_exchange_status(x), HEM_ERR_REVOKED);
     }
     (void)hem_exchange_destroy(x);
+    (void)hem_exchange_destroy(open);
 }
 
 int rank_main(hem_world *world) {

@@ -63,6 +63,8 @@ static hem_status op_call(void *context, void *stream, void (*fn)(void *arg), vo
 }
 
 static hem_status op_order(void *context, void *before, void *after) {
+    if (before != NULL && !hemi_standin_stream_known(before))
+        return hemi_standin_fail(context, HEM_ERR_ARG, "%p is no stream any more", before);
     return hemi_standin_stream_follow(context, before, after);
 }
 

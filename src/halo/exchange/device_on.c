@@ -117,6 +117,12 @@ hem_status hemi_halo_device_close_open(hem_exchange *x) {
         d->open = NULL; /* it is in a graph, and runs when that does */
         return HEM_OK;
     }
-    hem_status status = hemi_halo_device_stream(d);
+    /* Its finish may have been refused for that, and the stream be gone since. */
+    hem_status status = hemi_engine_check(x->world, "hem_exchange_finish");
+    if (status != HEM_OK) {
+        hemi_exchange_break(x, status);
+        return HEM_OK;
+    }
+    status = hemi_halo_device_stream(d);
     return status == HEM_OK ? finish_open(d, d->stream, false) : status;
 }
