@@ -86,7 +86,8 @@ typedef struct hem_pipe_options {
      *  Defaults 32 KiB and 4. */
     size_t slot_bytes;
     uint32_t slots;
-    /** Messages up to this length go with their stamps, without fences: at most 1 MiB. */
+    /** Messages up to this length go with their stamps, without fences: at most 1 MiB. Default 32 KiB with one
+     *  block, 64 KiB with more. */
     size_t short_bytes;
     int64_t timeout_ns; /**< of creation. Default: the world's */
     /**

@@ -14,7 +14,10 @@
 #define SLOTS_DEFAULT      4
 #define SLOTS_MAX          64
 #define SHORT_DEFAULT      65536
-#define SHORT_MAX          (1u << 20)
+/* Of each lane: with 16 lanes 64 KiB both ways take 7.5 us in the short form and 6.6 in the bulk form, 32 KiB
+ * 5.5 in either. */
+#define SHORT_LANE 2048
+#define SHORT_MAX  (1u << 20)
 /* Warps of a role that copy in the bulk form, if nothing is said. */
 #define WARPS_DEFAULT 16
 /* The share of a GPU that is taken if nothing is said. */
@@ -59,6 +62,11 @@ static hem_status read_peers(hem_pipe *pipe, const hem_pipe_options *o) {
     return HEM_OK;
 }
 
+static uint64_t default_short(uint32_t lanes) {
+    uint64_t bytes = (uint64_t)lanes * SHORT_LANE;
+    return bytes < SHORT_DEFAULT ? bytes : SHORT_DEFAULT;
+}
+
 hem_status hemi_pipe_read_options(hem_pipe *pipe, const hem_pipe_options *options) {
     hem_pipe_options o;
     hem_status status = hemi_options_read(&o, sizeof o, options, "hem_pipe_create");
@@ -72,8 +80,8 @@ hem_status hemi_pipe_read_options(hem_pipe *pipe, const hem_pipe_options *option
     pipe->blocks = o.blocks != 0 ? o.blocks : BLOCKS_DEFAULT;
     pipe->slots = o.slots != 0 ? o.slots : SLOTS_DEFAULT;
     pipe->slot_bytes = o.slot_bytes != 0 ? o.slot_bytes : SLOT_BYTES_DEFAULT;
-    pipe->short_bytes = o.short_bytes != 0 ? o.short_bytes : SHORT_DEFAULT;
     pipe->lanes = pipe->blocks * HEMD_PIPE_LANES;
+    pipe->short_bytes = o.short_bytes != 0 ? o.short_bytes : default_short(pipe->lanes);
     if (o.timeout_ns != 0)
         pipe->timeout_ns = o.timeout_ns;
     pipe->straight = o.window;

@@ -1,4 +1,4 @@
-/* How many blocks a call of a pipe takes. */
+/* How many blocks a call of a pipe takes, and which messages are short. */
 #include "channel/pipe.h"
 
 #include "base/testing.h"
@@ -47,6 +47,19 @@ static void a_quarter_of_the_gpu_is_taken(void **state) {
     }
 }
 
+static void short_messages_are_longer_with_more_lanes(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t blocks;
+        uint64_t bytes;
+    } cases[] = {{1, 32768}, {2, 65536}, {0, 65536}, {64, 65536}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hem_pipe *pipe = make(132, 2, cases[i].blocks);
+        assert_int_equal(pipe->short_bytes, cases[i].bytes);
+        free(pipe);
+    }
+}
+
 static void who_asks_gets_more(void **state) {
     (void)state;
     hem_pipe *pipe = make(132, 4, 0);
@@ -73,6 +86,7 @@ static void what_is_too_much_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quarter_of_the_gpu_is_taken),
+        cmocka_unit_test(short_messages_are_longer_with_more_lanes),
         cmocka_unit_test(who_asks_gets_more),
         cmocka_unit_test(what_is_too_much_is_refused),
     };

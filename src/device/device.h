@@ -18,7 +18,7 @@
 
 #include <hem/memory.h>
 
-#define HEMI_DEVICE_VERSION 6u
+#define HEMI_DEVICE_VERSION 7u
 #define HEMI_DEVICE_UUID    16
 
 /** What the module may use of the library. */

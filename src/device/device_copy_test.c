@@ -1,7 +1,8 @@
 /*
  * The copy of kernels, as the GPU does it: every alignment of either side, lengths around every
  * border, groups of one thread to several warps. It reads nothing outside of its source, writes
- * nothing outside of its destination, and does all but the edges in pieces of 16 bytes.
+ * nothing outside of its destination, and does all but the edges in pieces of 16 bytes. Words
+ * of data that lie oddly are loaded and stored whole, too, within their bytes.
  *
  * The threads of a group go one after the other here: a copy has no barrier in it.
  */
@@ -132,6 +133,40 @@ static void picks(void **state) {
     }
 }
 
+/* Words of `n` bytes that begin at `from`, two at a time and `step` words apart, and one by one into `to`. */
+static void move_words(uint64_t n, uint64_t step) {
+    const uint64_t count = (n + 7) / 8;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t want[2] = {0, 0};
+        for (uint64_t k = 0; k < 2; k++)
+            for (uint64_t b = 0; b < 8 && 8 * (i + k * step) + b < n; b++)
+                want[k] |= (uint64_t)source[8 * (i + k * step) + b] << 8 * b;
+        const hemd_words got = hemd_words_get_odd(source, n, 8 * i, 8 * step);
+        assert_int_equal(got.word[0], want[0]);
+        assert_int_equal(got.word[1], want[1]);
+        assert_int_equal(hemd_word_get(source + 8 * i, n - 8 * i), want[0]);
+        hemd_word_set(target + 8 * i, n - 8 * i, want[0]);
+    }
+}
+
+static void words(void **state) {
+    (void)state;
+    rooms *r = rooms_make();
+    for (uint32_t by = 0; by < 64; by++)
+        for (uint64_t n = 0; n < 80; n++) {
+            source = r->from + MARGIN + by % 8;
+            target = r->to + MARGIN + by / 8;
+            length = n;
+            memset(r->to, 0xee, sizeof r->to);
+            memset(r->want, 0xee, sizeof r->want);
+            memcpy(r->want + MARGIN + by / 8, source, n);
+            for (uint64_t step = 1; step < 5; step++)
+                move_words(n, step);
+            assert_memory_equal(r->to, r->want, sizeof r->to);
+        }
+    free(r);
+}
+
 /* Where host threads stand in, each copies a share. */
 static void shares(void **state) {
     (void)state;
@@ -152,10 +187,8 @@ static void shares(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(picks),
-        cmocka_unit_test(short_copies),
-        cmocka_unit_test(long_copies),
-        cmocka_unit_test(shares),
+        cmocka_unit_test(picks), cmocka_unit_test(short_copies), cmocka_unit_test(long_copies),
+        cmocka_unit_test(words), cmocka_unit_test(shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

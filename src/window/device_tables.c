@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(sizeof(hemd_peer) == HEM_DEV_LINE, "an entry of the table of ranks is a line");
+
 static uint64_t to_line(uint64_t bytes) {
     return (bytes + HEM_DEV_LINE - 1) / HEM_DEV_LINE * HEM_DEV_LINE;
 }

@@ -35,12 +35,15 @@ HEM_DEV void hemd_send_gather(const hemd_flow *flow, uint32_t size, uint32_t i, 
                 data[k] = hemd_unit_get(flow->data + hemd_flow_byte(flow, i + k * size), 8);
         return;
     }
+    const uint64_t end = hemd_flow_byte(flow, count);
     HEMD_UNROLL
-    for (uint32_t k = 0; k < 4; k++)
-        if (i + k * size < count) {
-            const uint64_t at = hemd_flow_byte(flow, i + k * size);
-            data[k] = hemd_word_get(flow->data + at, bytes - at);
-        }
+    for (uint32_t k = 0; k < 4; k += 2) {
+        const hemd_words two =
+            hemd_words_get_odd(flow->data, end < bytes ? end : bytes,
+                               hemd_flow_byte(flow, i + k * size), 8u * (uint64_t)size);
+        data[k] = two.word[0];
+        data[k + 1] = two.word[1];
+    }
 }
 
 /** By each thread: store up to 4 of its units. */

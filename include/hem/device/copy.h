@@ -41,7 +41,9 @@ HEM_DEV uint32_t hemd_funnel(uint32_t lo, uint32_t hi, uint32_t bits) {
 HEM_DEV uint64_t hemd_unit_get(const unsigned char *from, uint32_t width) {
     if (width == 8)
         return *(const uint64_t *)from;
-    return width == 4 ? *(const uint32_t *)from : *from;
+    if (width == 4)
+        return *(const uint32_t *)from;
+    return width == 2 ? *(const uint16_t *)from : *from;
 }
 
 HEM_DEV void hemd_unit_set(unsigned char *to, uint32_t width, uint64_t value) {
@@ -49,6 +51,8 @@ HEM_DEV void hemd_unit_set(unsigned char *to, uint32_t width, uint64_t value) {
         *(uint64_t *)to = value;
     else if (width == 4)
         *(uint32_t *)to = (uint32_t)value;
+    else if (width == 2)
+        *(uint16_t *)to = (uint16_t)value;
     else
         *to = (unsigned char)value;
 }
@@ -300,31 +304,82 @@ HEM_DEV void hemd_copy(hem_group group, void *to, const void *from, uint64_t n) 
         hemd_copy_long(group, to, from, n);
 }
 
-/* Words of data, for units that carry a stamp. What lies oddly is moved byte by byte, out of line. */
+/*
+ * Words of data, for units that carry a stamp. What lies oddly is moved out of line: stored in pieces as
+ * wide as addresses allow, and loaded in aligned words, of which each word of data overlaps two.
+ */
 
 /** Whether data are words, one at least and nothing else. */
 HEM_DEV bool hemd_is_whole(const void *data, uint64_t n) {
     return n != 0 && (((uint64_t)(uintptr_t)data | n) & 7u) == 0;
 }
 
+/** The widest piece at an address, of the `n` bytes there, up to 4. */
+HEM_DEV uint32_t hemd_piece_at(const unsigned char *at, uint32_t n) {
+    const uint32_t low = (uint32_t)(uintptr_t)at;
+    return low % 2u != 0 || n < 2u ? 1u : low % 4u != 0 || n < 4u ? 2u : 4u;
+}
+
 HEM_DEV_SLOW uint64_t hemd_word_get_odd(const unsigned char *from, uint64_t n) {
+    const uint32_t end = n < 8u ? (uint32_t)n : 8u;
     uint64_t value = 0;
     HEMD_NO_UNROLL
-    for (uint32_t k = 0; k < 8u && k < n; k++)
-        value |= (uint64_t)from[k] << 8u * k;
+    for (uint32_t at = 0; at < end;) {
+        const uint32_t width = hemd_piece_at(from + at, end - at);
+        value |= hemd_unit_get(from + at, width) << 8u * at;
+        at += width;
+    }
     return value;
 }
 
 HEM_DEV_SLOW void hemd_word_set_odd(unsigned char *to, uint64_t n, uint64_t value) {
+    const uint32_t end = n < 8u ? (uint32_t)n : 8u;
     HEMD_NO_UNROLL
-    for (uint32_t k = 0; k < 8u && k < n; k++)
-        to[k] = (unsigned char)(value >> 8u * k);
+    for (uint32_t at = 0; at < end;) {
+        const uint32_t width = hemd_piece_at(to + at, end - at);
+        hemd_unit_set(to + at, width, value >> 8u * at);
+        at += width;
+    }
 }
 
 /** The first of `n` bytes, up to 8, as a word, at any alignment. */
 HEM_DEV uint64_t hemd_word_get(const unsigned char *from, uint64_t n) {
     return n >= 8u && (uintptr_t)from % 8u == 0 ? hemd_unit_get(from, 8)
                                                 : hemd_word_get_odd(from, n);
+}
+
+/** Two words. */
+typedef struct hemd_words {
+    uint64_t word[2];
+} hemd_words;
+
+/**
+ * Two words of `n` bytes at `data`, at byte `at` and `step` bytes behind it: multiples of 8; one behind the end
+ * is 0. Both are under way before one is waited for. No byte outside of the data is read: the first word, and
+ * those at the end, are loaded in pieces.
+ */
+HEM_DEV_SLOW hemd_words hemd_words_get_odd(const unsigned char *data, uint64_t n, uint64_t at,
+                                           uint64_t step) {
+    const uint32_t by = (uint32_t)(uintptr_t)data & 7u;
+    const uint32_t first = by == 0 ? 0 : 8u, behind = by == 0 ? 8u : 16u - by;
+    uint64_t low[2] = {0, 0}, high[2] = {0, 0};
+    hemd_words got;
+    HEMD_UNROLL
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint64_t place = at + k * step;
+        if (place >= first && place + behind <= n) {
+            low[k] = hemd_unit_get(data + place - by, 8);
+            high[k] = by == 0 ? 0 : hemd_unit_get(data + place - by + 8, 8);
+        }
+    }
+    HEMD_UNROLL
+    for (uint32_t k = 0; k < 2; k++) {
+        const uint64_t place = at + k * step;
+        got.word[k] = low[k] >> 8u * by | high[k] << (64u - 8u * by) % 64u;
+        if (place < n && (place < first || place + behind > n))
+            got.word[k] = hemd_word_get_odd(data + place, n - place);
+    }
+    return got;
 }
 
 /** Store them. */

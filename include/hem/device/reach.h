@@ -56,8 +56,31 @@ HEM_DEV bool hemd_peer_exists(hem_dev_window w, int peer) {
 #endif
 }
 
+/** How a hemd_peer begins. */
+typedef struct hemd_head {
+    uint32_t route;
+    uint32_t near;
+    unsigned char *data;
+} hemd_head;
+
+/** One load: with one for each field a put would wait for the memory twice before it begins. */
+HEM_DEV hemd_head hemd_head_of(const hemd_peer *peer) {
+    hemd_head head;
+#if defined(__CUDACC__)
+    const uint4 words = __ldg((const uint4 *)(const void *)peer);
+    head.route = words.x;
+    head.near = words.y;
+    head.data = (unsigned char *)((uint64_t)words.w << 32 | words.z);
+#else
+    head.route = peer->route;
+    head.near = peer->near;
+    head.data = peer->data;
+#endif
+    return head;
+}
+
 HEM_DEV bool hemd_reached(const hemd_peer *peer) {
-    uint32_t route = HEMD_FIXED32(peer->route);
+    uint32_t route = hemd_head_of(peer).route;
     return route == HEMD_ROUTE_DIRECT || route == HEMD_ROUTE_SELF;
 }
 
@@ -67,7 +90,7 @@ HEM_DEV bool hemd_proxied(const hemd_peer *peer) {
 }
 
 HEM_DEV bool hemd_near(const hemd_peer *peer) {
-    return HEMD_FIXED32(peer->near) != 0;
+    return hemd_head_of(peer).near != 0;
 }
 
 /** Whether a peer has `n` bytes at `offset`. */
@@ -176,7 +199,7 @@ HEM_DEV hem_status hemd_check_want(hem_compare compare, int64_t timeout_ns) {
 }
 
 HEM_DEV unsigned char *hemd_data(const hemd_peer *peer, uint64_t offset) {
-    unsigned char *data = HEMD_FIXED64(unsigned char *, peer->data) + offset;
+    unsigned char *data = hemd_head_of(peer).data + offset;
     HEMD_GLOBAL(data);
     return data;
 }

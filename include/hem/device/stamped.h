@@ -28,20 +28,23 @@ HEM_DEV hem_status hemd_check_stamped(hem_dev_window w, int peer, uint64_t offse
 }
 
 /** By each thread: its units of a message, `most` at a time. `whole`: hemd_is_whole. Both are
- *  constants. */
+ *  constants, and `most` is even where it is not whole. */
 HEM_DEV void hemd_units_put(hemd_unit *units, hem_group g, const unsigned char *from, uint64_t n,
                             uint64_t stamp, bool whole, uint32_t most) {
     const uint64_t count = (n + 7u) / 8u;
     for (uint64_t first = g.rank; first < count; first += most * (uint64_t)g.size) {
-        uint64_t word[4];
+        uint64_t word[4] = {0, 0, 0, 0};
         HEMD_UNROLL
-        for (uint32_t k = 0; k < most; k++) {
-            const uint64_t at = first + k * (uint64_t)g.size;
-            word[k] = 0;
-            if (at < count)
-                word[k] = whole ? hemd_unit_get(from + 8u * at, 8)
-                                : hemd_word_get(from + 8u * at, n - 8u * at);
+        for (uint32_t k = 0; k < most && !whole; k += 2) {
+            const hemd_words two = hemd_words_get_odd(from, n, 8u * (first + k * (uint64_t)g.size),
+                                                      8u * (uint64_t)g.size);
+            word[k] = two.word[0];
+            word[k + 1] = two.word[1];
         }
+        HEMD_UNROLL
+        for (uint32_t k = 0; k < most && whole; k++)
+            if (first + k * (uint64_t)g.size < count)
+                word[k] = hemd_unit_get(from + 8u * (first + k * (uint64_t)g.size), 8);
         HEMD_UNROLL
         for (uint32_t k = 0; k < most; k++) {
             const uint64_t at = first + k * (uint64_t)g.size;

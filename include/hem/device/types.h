@@ -40,14 +40,18 @@ typedef struct __attribute__((aligned(16))) hemd_slot {
     uint64_t cpu;
 } hemd_slot;
 
-/** What a kernel needs of one rank. Constant. */
-typedef struct hemd_peer {
+/**
+ * What a kernel needs of one rank. Constant. A line of the table, of which what a put with a signal needs comes
+ * first: it is in one sector of a GPU's caches then, and its first 16 bytes are loaded in one piece
+ * (hemd_head_of).
+ */
+typedef struct __attribute__((aligned(16))) hemd_peer {
     uint32_t route; /**< enum hemd_route */
     uint32_t near;  /**< its GPU is this rank's */
     unsigned char *data;
+    hemd_slot *out;      /**< this rank's slots there, in its device memory */
+    hemd_slot *out_host; /**< this rank's slots there for ids from device_signals on */
     uint64_t bytes;
-    hemd_slot *out;           /**< this rank's slots there, in its device memory */
-    hemd_slot *out_host;      /**< this rank's slots there for ids from device_signals on */
     const hemd_slot *in;      /**< its slots here */
     const hemd_slot *in_host; /**< the same for ids from device_signals on */
     uint64_t *out_arrivals;   /**< one per barrier id, then one per pair barrier id */
@@ -59,7 +63,7 @@ typedef struct hemd_peer {
      *  in their own memory. */
     struct hemd_ring *ring;
     uint64_t *claimed;
-    uint64_t spare[3];
+    uint64_t spare[4];
 } hemd_peer;
 
 /*
