@@ -62,6 +62,21 @@ static const char *const call_names[HEMI_CALL_COUNT] = {
     [HEMI_CALL_PIPE_CREATE] = "hem_pipe_create",
     [HEMI_CALL_PIPE_DESTROY] = "hem_pipe_destroy",
     [HEMI_CALL_COLL_PLAN] = "hem_coll_plan",
+    [HEMI_CALL_KERNEL] = "a kernel",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_SIGNAL_FROM] = "hem_dev_wait_signal_from",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_SIGNAL] = "hem_dev_wait_signal",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_COUNTER] = "hem_dev_wait_counter",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_BARRIER] = "hem_dev_barrier",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_BARRIER_PEER] = "hem_dev_barrier_peer",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_STAMPED] = "hem_dev_take_stamped",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_ROOM] = "hem_dev_put",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_SEND] = "hem_pipe_sendrecv (send)",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_RECV] = "hem_pipe_sendrecv (recv)",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_HALO_START] = "hem_exchange_start_on",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_HALO_FINISH] = "hem_exchange_finish_on",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_COLL] = "hem_op_start_on",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_ENGINE_START] = "hem_exchange_start_on (engines)",
+    [HEMI_CALL_KERNEL + HEMD_WHAT_ENGINE_FINISH] = "hem_exchange_finish_on (engines)",
 };
 
 const char *hemi_call_name(uint32_t call) {
@@ -173,11 +188,16 @@ static const char *id_word(uint32_t call) {
     case HEMI_CALL_WAIT_SIGNAL:
     case HEMI_CALL_WAIT_SIGNAL_FROM:
     case HEMI_CALL_WAIT_SIGNAL_ANY:
+    case HEMI_CALL_KERNEL + HEMD_WHAT_SIGNAL_FROM:
+    case HEMI_CALL_KERNEL + HEMD_WHAT_SIGNAL:
         return "signal";
     case HEMI_CALL_WAIT_COUNTER:
+    case HEMI_CALL_KERNEL + HEMD_WHAT_COUNTER:
         return "counter";
     case HEMI_CALL_BARRIER:
     case HEMI_CALL_BARRIER_PEER:
+    case HEMI_CALL_KERNEL + HEMD_WHAT_BARRIER:
+    case HEMI_CALL_KERNEL + HEMD_WHAT_BARRIER_PEER:
         return "barrier";
     case HEMI_CALL_SEND:
     case HEMI_CALL_RECV:
@@ -189,27 +209,73 @@ static const char *id_word(uint32_t call) {
     }
 }
 
+/* What a kernel waits for, where it is no word that has a value. `object_p`: what it waits in. NULL: a word. */
+static const char *kernel_text(const hemi_flight *flight, const char **object_p, char *text,
+                               size_t size) {
+    *object_p = "window";
+    switch (flight->call) {
+    case HEMI_CALL_KERNEL + HEMD_WHAT_STAMPED:
+        snprintf(text, size, ", data with stamp %" PRIu64 " from", flight->wanted);
+        return text;
+    case HEMI_CALL_KERNEL + HEMD_WHAT_ROOM:
+        return ", what was ordered to be done by";
+    case HEMI_CALL_KERNEL + HEMD_WHAT_SEND:
+    case HEMI_CALL_KERNEL + HEMD_WHAT_RECV:
+        *object_p = "pipe";
+        snprintf(text, size, ", %" PRIu64 " bytes %s", flight->wanted,
+                 flight->call == HEMI_CALL_KERNEL + HEMD_WHAT_SEND ? "to" : "from");
+        return text;
+    case HEMI_CALL_KERNEL + HEMD_WHAT_HALO_START:
+    case HEMI_CALL_KERNEL + HEMD_WHAT_HALO_FINISH:
+    case HEMI_CALL_KERNEL + HEMD_WHAT_COLL:
+        *object_p = flight->call == HEMI_CALL_KERNEL + HEMD_WHAT_COLL ? "collective" : "exchange";
+        snprintf(text, size, ", run %" PRIu64 " %s", flight->wanted,
+                 flight->call == HEMI_CALL_KERNEL + HEMD_WHAT_HALO_START ? "of" : "from");
+        return text;
+    case HEMI_CALL_KERNEL + HEMD_WHAT_ENGINE_START:
+        *object_p = "exchange";
+        return ", halos of";
+    case HEMI_CALL_KERNEL + HEMD_WHAT_ENGINE_FINISH:
+        *object_p = "exchange";
+        return ", values from";
+    default:
+        return NULL;
+    }
+}
+
+static const char *who_waits(uint32_t call) {
+    if (call >= HEMI_CALL_KERNEL + HEMD_WHAT_ENGINE_START)
+        return "a stream in ";
+    return call > HEMI_CALL_KERNEL ? "a kernel in " : "";
+}
+
 void hemi_flight_describe(const hemi_flight *flight, uint64_t seen, uint64_t now_ns, char *text,
                           size_t size) {
-    char what[64] = "";
+    char what[96] = "";
     char whom[48] = "";
     char value[96] = "";
-    if (id_word(flight->call) != NULL)
-        snprintf(what, sizeof what, ", %s %u", id_word(flight->call), flight->id);
+    char words[80];
+    const char *object = NULL;
+    const char *kernels = kernel_text(flight, &object, words, sizeof words);
+    const char *id = id_word(flight->call);
+    if (id != NULL)
+        snprintf(what, sizeof what, ", %s %u", id, flight->id);
+    else if (kernels != NULL)
+        snprintf(what, sizeof what, "%s", kernels);
     if (flight->peer >= 0)
-        snprintf(whom, sizeof whom, " from rank %d", flight->peer);
-    else
-        snprintf(whom, sizeof whom, " from all ranks");
+        snprintf(whom, sizeof whom, "%s rank %d", kernels == NULL ? " from" : "", flight->peer);
+    else if (flight->call != HEMI_CALL_KERNEL + HEMD_WHAT_COUNTER)
+        snprintf(whom, sizeof whom, "%s all ranks", kernels == NULL ? " from" : "");
     if (flight->word != 0)
         snprintf(value, sizeof value, ": is %" PRIu64 ", wants %s %" PRIu64, seen,
                  compare_text(flight->compare), flight->wanted);
     double seconds = now_ns > flight->since_ns ? (double)(now_ns - flight->since_ns) * 1e-9 : 0.0;
-    char place[48];
+    char place[64];
     if (flight->window != 0)
-        snprintf(place, sizeof place, "world %" PRIu64 ", window %" PRIu64, flight->world,
+        snprintf(place, sizeof place, "world %" PRIu64 ", %s %" PRIu64, flight->world, object,
                  flight->window);
     else
         snprintf(place, sizeof place, "world %" PRIu64, flight->world);
-    snprintf(text, size, "%s: %s%s%s%s, for %.3f s", hemi_call_name(flight->call), place, what,
-             whom, value, seconds);
+    snprintf(text, size, "%s%s: %s%s%s%s, for %.3f s", who_waits(flight->call),
+             hemi_call_name(flight->call), place, what, whom, value, seconds);
 }

@@ -4,6 +4,8 @@
 
 #include "core/arena.h"
 
+#include <hem/device/types.h>
+
 /** The calls that can wait. */
 enum hemi_call {
     HEMI_CALL_NONE = 0,
@@ -44,7 +46,8 @@ enum hemi_call {
     HEMI_CALL_PIPE_CREATE,
     HEMI_CALL_PIPE_DESTROY,
     HEMI_CALL_COLL_PLAN,
-    HEMI_CALL_COUNT
+    HEMI_CALL_KERNEL, /**< plus an enum hemd_what, which start at 1: what a kernel is in */
+    HEMI_CALL_COUNT = HEMI_CALL_KERNEL + HEMD_WHAT_COUNT
 };
 
 /** The name of the public call, such as "hem_barrier". */
@@ -85,7 +88,8 @@ bool hemi_flight_read(const hemi_arena *arena, uint32_t root_rank, uint32_t slot
 
 /**
  * One line for people about a copied slot, such as
- * "hem_wait_signal_from: window 3, signal 2 from rank 1: is 4, wants >= 5, for 2.1 s".
+ * "hem_wait_signal_from: window 3, signal 2 from rank 1: is 4, wants >= 5, for 2.1 s", or about what
+ * a kernel waits for (device/notes.h), which begins with "a kernel in ".
  */
 void hemi_flight_describe(const hemi_flight *flight, uint64_t seen, uint64_t now_ns, char *text,
                           size_t size);

@@ -22,13 +22,15 @@
 
 #define HEMI_ARENA_MAGIC    0x616e6572616d6568u /* "hemarena" */
 #define HEMI_TEAM_MAGIC     0x6d6165746d6568u   /* "hemteam" */
-#define HEMI_LAYOUT_VERSION 4u
+#define HEMI_LAYOUT_VERSION 5u
 
 #define HEMI_PAGE      4096u
 #define HEMI_MAX_RANKS 65536
 /** What one rank can say to all in one step of a collective set-up. */
 #define HEMI_BLOB    480
 #define HEMI_FLIGHTS 4
+/** Device objects of a rank whose kernels say what they wait for. */
+#define HEMI_NOTES 64
 /** Collectives that can be told apart in a team's verdicts. */
 #define HEMI_SETTLES 64
 /** Start of each part: the book-keeping of its heap. */
@@ -110,6 +112,9 @@ typedef struct hemi_rank_block {
     int32_t exit_code; /**< as a shell says it: 128 + signal */
     uint64_t death_ns;
     hemi_flight flights[HEMI_FLIGHTS] __attribute__((aligned(HEMI_LINE)));
+    /** Where the words of a device object of this rank are (hem/device/types.h, enum hemd_trouble), in
+     *  which its kernels say what they wait for; 0: none. By the rank. */
+    uint64_t notes[HEMI_NOTES] __attribute__((aligned(HEMI_LINE)));
 } __attribute__((aligned(HEMI_PAGE))) hemi_rank_block;
 
 /** One member of a team: what it has said in collective set-up, and whether it has left. */

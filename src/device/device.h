@@ -347,9 +347,10 @@ void hemi_device_unpin(hemi_root *root, void *host, uint64_t bytes);
 /** Pinned words that kernels watch: see hem/device/window.h. */
 typedef struct hemi_trouble hemi_trouble;
 
-/** Begin to watch the ranks of `world`. Set-up. `device_p`: where kernels see the words. */
-hem_status hemi_trouble_watch(hem_world *world, hemi_trouble **trouble_p,
-                              const uint32_t **device_p);
+/** Begin to watch the ranks of `world`. Set-up. `object`: its number, to people; `device_p`: where kernels see
+ *  the words. */
+hem_status hemi_trouble_watch(hem_world *world, uint64_t object, hemi_trouble **trouble_p,
+                              uint32_t **device_p);
 
 /** The words as the host sees them. */
 uint32_t *hemi_trouble_words(hemi_trouble *trouble);

@@ -29,10 +29,10 @@ static bool becomes(const uint32_t *word, hem_status status) {
 }
 
 static hem_status begin(hem_world *world, hemi_trouble **trouble_p, uint32_t **words_p) {
-    const uint32_t *device = NULL;
+    uint32_t *device = NULL;
     hem_status status = hemi_device_use(world->root, &fake_module);
     if (status == HEM_OK)
-        status = hemi_trouble_watch(world, trouble_p, &device);
+        status = hemi_trouble_watch(world, 7, trouble_p, &device);
     if (status != HEM_OK)
         return status;
     *words_p = hemi_trouble_words(*trouble_p);
@@ -40,7 +40,11 @@ static hem_status begin(hem_world *world, hemi_trouble **trouble_p, uint32_t **w
 }
 
 static bool is_quiet(const uint32_t *words, int ranks) {
-    for (int i = 0; i < HEMD_TROUBLE_RANKS + ranks; i++)
+    for (int r = 0; r < ranks; r++)
+        if (hemi_load32_acquire(&words[HEMD_TROUBLE_RANKS + r]) != 0)
+            return false;
+    /* The words of a note are the host's from the beginning, but nobody has written one. */
+    for (int i = 0; i < HEMD_TROUBLE_NOTE; i++)
         if (hemi_load32_acquire(&words[i]) != 0)
             return false;
     return true;

@@ -28,7 +28,8 @@ struct hemi_trouble {
     hemi_device_room *room;
     const hem_world *world;
     uint32_t *words;
-    const uint32_t *device; /* where kernels see them */
+    uint32_t *device; /* where kernels see them */
+    uint64_t object;  /* to people */
     hemi_pinned pinned;
 };
 
@@ -105,9 +106,35 @@ static void stop(hemi_device_room *room) {
     pthread_join(w->thread, NULL);
 }
 
+/* What onlookers need of the note besides what kernels say. */
+static void name_note(const hemi_trouble *trouble) {
+    const hem_world *world = trouble->world;
+    hemd_note *note = (hemd_note *)(void *)&trouble->words[HEMD_TROUBLE_NOTE];
+    hemi_store64_relaxed(&note->world, world->id);
+    hemi_store64_relaxed(&note->object, trouble->object);
+    hemi_store64_relaxed(&note->size, world->size);
+    for (uint32_t r = 0; r < world->size; r++)
+        hemi_store32_relaxed(&trouble->words[HEMD_TROUBLE_RANKS + world->size + r],
+                             world->members[r]);
+}
+
+/* The rank's words where onlookers find them, or not any more. Under the lock. */
+static void show_note(const hemi_trouble *trouble, bool there) {
+    hemi_root *root = trouble->room->root;
+    uint64_t *notes = hemi_arena_rank(&root->arena, root->rank)->notes;
+    const uint64_t offset = trouble->pinned.offset;
+    for (uint32_t i = 0; i < HEMI_NOTES; i++) {
+        if (hemi_load64_relaxed(&notes[i]) != (there ? 0 : offset))
+            continue;
+        /* Pairs with the acquire in hemi_note_seq. */
+        hemi_store64_release(&notes[i], there ? offset : 0);
+        return;
+    }
+}
+
 static hem_status make_words(hemi_trouble *trouble) {
     hemi_root *root = trouble->room->root;
-    uint64_t bytes = (HEMD_TROUBLE_RANKS + (uint64_t)trouble->world->size) * sizeof(uint32_t);
+    uint64_t bytes = (HEMD_TROUBLE_RANKS + 2 * (uint64_t)trouble->world->size) * sizeof(uint32_t);
     void *address = NULL;
     hem_status status = hemi_device_pinned_alloc(root, bytes, &trouble->pinned);
     if (status == HEM_OK)
@@ -116,6 +143,7 @@ static hem_status make_words(hemi_trouble *trouble) {
         return status;
     trouble->words = hemi_arena_at(&root->arena, trouble->pinned.offset);
     trouble->device = address;
+    name_note(trouble);
     return HEM_OK;
 }
 
@@ -128,6 +156,7 @@ static hem_status begin(hemi_trouble *trouble) {
     if (status == HEM_OK) {
         trouble->next = w->troubles;
         w->troubles = trouble;
+        show_note(trouble, true);
         /* What has happened already is not told again. */
         look_at(trouble);
     }
@@ -135,8 +164,8 @@ static hem_status begin(hemi_trouble *trouble) {
     return status;
 }
 
-hem_status hemi_trouble_watch(hem_world *world, hemi_trouble **trouble_p,
-                              const uint32_t **device_p) {
+hem_status hemi_trouble_watch(hem_world *world, uint64_t object, hemi_trouble **trouble_p,
+                              uint32_t **device_p) {
     hemi_device *device = NULL;
     hem_status status = hemi_device_get(world->root, &device);
     if (status != HEM_OK)
@@ -146,6 +175,7 @@ hem_status hemi_trouble_watch(hem_world *world, hemi_trouble **trouble_p,
         return hemi_fail(HEM_ERR_MEMORY, "no memory to watch a world");
     trouble->room = world->root->device;
     trouble->world = world;
+    trouble->object = object;
     status = make_words(trouble);
     if (status == HEM_OK)
         status = begin(trouble);
@@ -176,6 +206,7 @@ void hemi_trouble_end(hemi_trouble *trouble, bool closed) {
     hemi_watch *w = &trouble->room->watch;
     hemi_lock(trouble->room->root->platform, &w->lock);
     unlist(w, trouble);
+    show_note(trouble, false);
     if (closed)
         raise_word(&trouble->words[HEMD_TROUBLE_ALL], HEM_ERR_CLOSED);
     hemi_unlock(&w->lock);

@@ -168,7 +168,7 @@ static hem_status finish(hem_window *window) {
     }
     hemi_team_done(window->world);
     if (status == HEM_OK)
-        status = hemi_trouble_watch(window->world, &d->trouble, &d->trouble_words);
+        status = hemi_trouble_watch(window->world, window->id, &d->trouble, &d->trouble_words);
     if (status == HEM_OK)
         status = hemi_device_write_tables(window);
     return status == HEM_OK ? hemi_proxy_serve(window) : status;

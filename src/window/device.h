@@ -83,9 +83,9 @@ typedef struct hemi_window_device {
     void *memory; /**< the caller's own */
     int64_t proxy_limit_ns;
     hemi_trouble *trouble;
-    const uint32_t *trouble_words; /**< as kernels see them */
-    hemi_pinned rings;             /**< of all orders to peers */
-    struct hemi_proxy *proxy;      /**< what is carried out for peers; NULL: nothing */
+    uint32_t *trouble_words;  /**< as kernels see them */
+    hemi_pinned rings;        /**< of all orders to peers */
+    struct hemi_proxy *proxy; /**< what is carried out for peers; NULL: nothing */
     hem_dev_window dev;
     hemi_device_reach reach[]; /**< by rank; one's own holds what is to be released */
 } hemi_window_device;

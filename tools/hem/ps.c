@@ -15,10 +15,16 @@ static const char help_text[] =
     "\n"
     "Show your running jobs and, for each rank, what it waits for: the call, the window, the\n"
     "signal or barrier, the peer, the value that is there and the one that is wanted, and since\n"
-    "when. It reads the jobs' memory and does not disturb them.\n"
+    "when; also what its CUDA kernels wait for. It reads the jobs' memory and does not disturb "
+    "them.\n"
     "\n"
     "  --json      a list of jobs for programs\n"
     "  -h, --help  this text\n";
+
+static uint64_t now_ns(void) {
+    const hemi_platform *platform = hemi_platform_real();
+    return platform->now(platform->ctx);
+}
 
 static double seconds_between(uint64_t from_ns, uint64_t to_ns) {
     return to_ns > from_ns ? (double)(to_ns - from_ns) * 1e-9 : 0.0;
@@ -66,11 +72,15 @@ static void print_job(const hemt_found *found, uint64_t now) {
            found->arena.ranks == 1 ? "rank" : "ranks", hemt_kind_name(found->arena.kind), age,
            found->maker_pid);
     printf("  %5s  %-8s %-9s %s\n", "RANK", "PID", "STATE", "WHAT");
+    hemt_beats beats;
+    hemt_beats_take(&found->arena, &beats);
+    now = now_ns();
     for (uint32_t r = 0; r < found->arena.ranks; r++) {
         hemt_view view;
-        hemt_view_take(&found->arena, r, 0, &view);
+        hemt_view_take(&found->arena, &beats, now, r, 0, &view);
         print_rank(&view, now);
     }
+    hemt_beats_free(&beats);
 }
 
 static void json_wait(hemt_json *json, const hemt_view *view, uint32_t i, uint64_t now) {
@@ -78,6 +88,7 @@ static void json_wait(hemt_json *json, const hemt_view *view, uint32_t i, uint64
     char text[512];
     hemt_view_line(view, i, now, text, sizeof text);
     hemt_json_open(json, NULL, '{');
+    hemt_json_bool(json, "kernel", flight->call > HEMI_CALL_KERNEL);
     hemt_json_text(json, "call", hemi_call_name(flight->call));
     hemt_json_number(json, "peer", flight->peer);
     hemt_json_number(json, "id", flight->id);
@@ -118,18 +129,21 @@ static void json_job(hemt_json *json, const hemt_found *found, uint64_t now) {
     hemt_json_seconds(json, "age_seconds", seconds_between(found->start_ns, now));
     hemt_json_number(json, "size", found->arena.ranks);
     hemt_json_open(json, "ranks", '[');
+    hemt_beats beats;
+    hemt_beats_take(&found->arena, &beats);
+    now = now_ns();
     for (uint32_t r = 0; r < found->arena.ranks; r++) {
         hemt_view view;
-        hemt_view_take(&found->arena, r, 0, &view);
+        hemt_view_take(&found->arena, &beats, now, r, 0, &view);
         json_rank(json, &view, now);
     }
+    hemt_beats_free(&beats);
     hemt_json_close(json, ']');
     hemt_json_close(json, '}');
 }
 
 static void show(const hemt_jobs *jobs, bool as_json) {
-    const hemi_platform *platform = hemi_platform_real();
-    uint64_t now = platform->now(platform->ctx);
+    uint64_t now = now_ns();
     hemt_json json = {.out = stdout};
     if (as_json)
         hemt_json_open(&json, NULL, '[');

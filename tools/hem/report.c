@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_rank(FILE *out, const hemt_job *job, uint32_t rank, uint64_t now) {
+static void print_rank(FILE *out, const hemt_job *job, const hemt_beats *beats, uint32_t rank,
+                       uint64_t now) {
     hemt_view view;
-    hemt_view_take(&job->arena, rank, rank < job->started ? job->ranks[rank].child : 0, &view);
+    hemt_view_take(&job->arena, beats, now, rank, rank < job->started ? job->ranks[rank].child : 0,
+                   &view);
     for (uint32_t line = 0; line < hemt_view_lines(&view); line++) {
         char text[512];
         hemt_view_line(&view, line, now, text, sizeof text);
@@ -25,9 +27,12 @@ char *hemt_report_job(const hemt_job *job) {
     FILE *out = open_memstream(&text, &size);
     if (out == NULL)
         return NULL;
+    hemt_beats beats;
+    hemt_beats_take(&job->arena, &beats);
     uint64_t now = hemt_job_now(job);
     for (uint32_t r = 0; r < job->options->ranks; r++)
-        print_rank(out, job, r, now);
+        print_rank(out, job, &beats, r, now);
+    hemt_beats_free(&beats);
     if (fclose(out) != 0) {
         free(text);
         return NULL;

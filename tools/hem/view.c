@@ -1,9 +1,11 @@
 #include "view.h"
 
 #include "core/liveness.h"
+#include "device/notes.h"
 #include "process.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_stopped(pid_t pid) {
@@ -11,6 +13,39 @@ static bool is_stopped(pid_t pid) {
     pid_t parent = 0;
     /* 'T' by a signal, 't' by a debugger. */
     return pid > 0 && hemt_process_look(pid, &state, &parent) && (state == 'T' || state == 't');
+}
+
+static bool any_note(const hemi_arena *arena) {
+    for (uint32_t rank = 0; rank < arena->ranks; rank++)
+        for (uint32_t slot = 0; slot < HEMI_NOTES; slot++)
+            if (hemi_note_seq(arena, rank, slot) != 0)
+                return true;
+    return false;
+}
+
+void hemt_beats_take(const hemi_arena *arena, hemt_beats *beats_p) {
+    beats_p->seqs = any_note(arena) ? calloc(arena->ranks, HEMI_NOTES * sizeof(uint32_t)) : NULL;
+    if (beats_p->seqs == NULL)
+        return;
+    for (uint32_t rank = 0; rank < arena->ranks; rank++)
+        for (uint32_t slot = 0; slot < HEMI_NOTES; slot++)
+            beats_p->seqs[rank * (size_t)HEMI_NOTES + slot] = hemi_note_seq(arena, rank, slot);
+    hemi_platform_real()->nap(NULL, HEMI_NOTE_BEAT_NS);
+}
+
+void hemt_beats_free(hemt_beats *beats) {
+    free(beats->seqs);
+    beats->seqs = NULL;
+}
+
+static void read_kernels(const hemi_arena *arena, const hemt_beats *beats, uint64_t now,
+                         hemt_view *view) {
+    const uint32_t *seqs = beats->seqs + view->rank * (size_t)HEMI_NOTES;
+    const uint32_t most = view->waits + HEMT_KERNELS;
+    for (uint32_t slot = 0; slot < HEMI_NOTES && view->waits < most; slot++)
+        if (hemi_note_read(arena, view->rank, slot, seqs[slot], now, &view->flights[view->waits],
+                           &view->seen[view->waits]))
+            view->waits++;
 }
 
 static void read_waits(const hemi_arena *arena, hemt_view *view) {
@@ -32,13 +67,16 @@ static void describe_end(const hemi_arena *arena, hemt_view *view) {
              view->end_ns > start ? (double)(view->end_ns - start) * 1e-9 : 0.0);
 }
 
-void hemt_view_take(const hemi_arena *arena, uint32_t rank, pid_t child, hemt_view *view_p) {
+void hemt_view_take(const hemi_arena *arena, const hemt_beats *beats, uint64_t now_ns,
+                    uint32_t rank, pid_t child, hemt_view *view_p) {
     hemi_rank_block *block = hemi_arena_rank(arena, rank);
     uint32_t state = hemi_load32_acquire(&block->state);
     *view_p = (hemt_view){.rank = rank, .exit_code = -1};
     uint32_t pid = hemi_load32_relaxed(&block->pid);
     view_p->pid = pid != 0 ? (pid_t)pid : child;
     read_waits(arena, view_p);
+    if (beats->seqs != NULL && state <= HEMI_STATE_ALIVE)
+        read_kernels(arena, beats, now_ns, view_p);
     if (state > HEMI_STATE_ALIVE) {
         describe_end(arena, view_p);
     } else if (is_stopped(view_p->pid)) {

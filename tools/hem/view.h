@@ -7,21 +7,37 @@
 
 #include <sys/types.h>
 
+/** What kernels wait for that an onlooker shows of one rank. */
+#define HEMT_KERNELS 8
+#define HEMT_WAITS   (HEMI_FLIGHTS + HEMT_KERNELS)
+
+/** The sequences of all ranks' notes some time ago: device/notes.h. */
+typedef struct hemt_beats {
+    uint32_t *seqs; /**< HEMI_NOTES of each rank; NULL: no kernel has waited for long */
+} hemt_beats;
+
+/** Look at the notes, and let so much time pass that those of kernels that wait change. At once if there are
+ *  none. What there is no memory for is not shown. */
+void hemt_beats_take(const hemi_arena *arena, hemt_beats *beats_p);
+void hemt_beats_free(hemt_beats *beats);
+
 typedef struct hemt_view {
     uint32_t rank;
     pid_t pid;         /**< 0: not known */
     const char *state; /**< "starting", "running", "waiting", "stopped", "exited" or "failed" */
     int exit_code;     /**< -1 while it runs */
     uint64_t end_ns;   /**< 0 while it runs */
-    /** What its threads wait in. */
+    /** What its threads wait in, then what its kernels do. */
     uint32_t waits;
-    hemi_flight flights[HEMI_FLIGHTS];
-    uint64_t seen[HEMI_FLIGHTS];
+    hemi_flight flights[HEMT_WAITS];
+    uint64_t seen[HEMT_WAITS];
     char about[128]; /**< the state in words, with what has ended and when */
 } hemt_view;
 
-/** Look at a rank. `child` is its process if the arena does not say, or 0. Never blocks. */
-void hemt_view_take(const hemi_arena *arena, uint32_t rank, pid_t child, hemt_view *view_p);
+/** Look at a rank, after hemt_beats_take and the time `now_ns`. `child` is its process if the arena does not
+ *  say, or 0. Never blocks for long. */
+void hemt_view_take(const hemi_arena *arena, const hemt_beats *beats, uint64_t now_ns,
+                    uint32_t rank, pid_t child, hemt_view *view_p);
 
 /** How many lines it takes to say it: one per wait, at least one. */
 uint32_t hemt_view_lines(const hemt_view *view);

@@ -89,7 +89,8 @@ HEM_DEV hem_status hemd_barrier_leave(hem_dev_window w, hem_group g, uint32_t id
         const hemd_peer *peer = &w.peers[rank];
         if ((int)rank != w.rank)
             status = hemd_wait_least(w, HEMD_ANYBODY,
-                                     HEMD_FIXED64(const uint64_t *, peer->in_arrivals) + id, epoch,
+                                     HEMD_FIXED64(const uint64_t *, peer->in_arrivals) + id,
+                                     hemd_want_of(HEMD_WHAT_BARRIER, (int)rank, id, HEM_GE, epoch),
                                      hemd_near(peer), &patience);
     }
     return hemd_agree_all(g, status);
@@ -174,7 +175,8 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_gro
         if (status == HEM_OK)
             status =
                 hemd_wait_least(w, peer, HEMD_FIXED64(const uint64_t *, other->in_arrivals) + at,
-                                epoch, hemd_near(other), &patience);
+                                hemd_want_of(HEMD_WHAT_BARRIER_PEER, peer, id, HEM_GE, epoch),
+                                hemd_near(other), &patience);
     }
     return hem_group_agree(g, status);
 }

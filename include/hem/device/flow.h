@@ -66,16 +66,24 @@ HEM_DEV_SLOW void hemd_pipe_fail(const hem_dev_pipe *pipe, const hemd_way *way, 
     }
 }
 
-/** Why a wait for the peer of a way should end, if it should. `asks`: look at the host, too. */
-HEM_DEV_SLOW hem_status hemd_pipe_look(const hem_dev_pipe *pipe, const hemd_way *way, bool asks,
-                                       uint64_t since, int64_t timeout_ns) {
+/** Why a wait for the peer of a way should end, if it should; `bytes` is the length of the message. `asks`:
+ *  look at the host, too. */
+HEM_DEV_SLOW hem_status hemd_pipe_look(const hem_dev_pipe *pipe, const hemd_way *way, bool receives,
+                                       uint64_t bytes, bool asks, uint64_t since,
+                                       int64_t timeout_ns) {
     uint64_t code = hemd_load64_relaxed(way->error);
     if (code == 0)
         code = hemd_load64_relaxed((const uint64_t *)(const void *)way->in);
     if (code != 0)
         return (hem_status)(-(int32_t)code);
     bool late = timeout_ns >= 0 && hemd_now_ns() - since >= (uint64_t)timeout_ns;
-    hem_status status = late || asks ? hemd_trouble_of(pipe->window, way->peer) : HEM_OK;
+    hem_status status = HEM_OK;
+    if (late || asks) {
+        hemd_want want =
+            hemd_want_of(receives ? HEMD_WHAT_RECV : HEMD_WHAT_SEND, way->peer, 0, HEM_GE, bytes);
+        want.since_ns = since;
+        status = hemd_look_at_host(pipe->window.home->trouble, way->peer, pipe->window.size, &want);
+    }
     return status == HEM_OK && late ? HEM_ERR_TIMEOUT : status;
 }
 
@@ -136,8 +144,8 @@ HEM_DEV hem_status hemd_flow_patience(const hemd_flow *flow, bool receives, uint
     }
     if (*polls == HEMD_POLLS)
         *since = hemd_now_ns();
-    hem_status status =
-        hemd_pipe_look(flow->pipe, flow->way, hemd_asks_host(*polls), *since, flow->timeout_ns);
+    hem_status status = hemd_pipe_look(flow->pipe, flow->way, receives, flow->deal->bytes,
+                                       hemd_asks_host(*polls), *since, flow->timeout_ns);
     if (status == HEM_OK && receives && flow->lane == 0 &&
         hemd_pipe_differs(flow->pipe, flow->way, flow->deal->bytes))
         status = HEM_ERR_MISMATCH;

@@ -31,7 +31,8 @@
 /** After a look in vain for what the peer's thread has carried out. As hemd_patience_poll. */
 HEM_DEV hem_status hemd_ring_poll(hemd_patience *patience, hem_dev_window w, int peer) {
     const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
-    hem_status status = hemd_patience_poll(patience, w, peer);
+    hem_status status =
+        hemd_patience_poll(patience, w, peer, hemd_want_of(HEMD_WHAT_ROOM, peer, 0, HEM_GE, 0), 0);
     if (status == HEM_OK && patience->polls % HEMD_POLLS == 0)
         status = (hem_status)(-(int32_t)hemd_load32_relaxed(&queue->failed));
     return status;

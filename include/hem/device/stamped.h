@@ -116,7 +116,8 @@ HEM_DEV hem_status hemd_units_take(hem_dev_window w, hem_group g, int peer, cons
         while (!hemd_units_ready(units, first, g.size, count, stamp, word, most)) {
             if (status != HEM_OK)
                 return status;
-            status = hemd_patience_poll(&patience, w, peer);
+            status = hemd_patience_poll(&patience, w, peer,
+                                        hemd_want_of(HEMD_WHAT_STAMPED, peer, 0, HEM_EQ, stamp), 0);
         }
         status = HEM_OK;
         HEMD_UNROLL

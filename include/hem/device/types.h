@@ -106,16 +106,58 @@ typedef struct __attribute__((aligned(128))) hemd_ring {
     unsigned char data[HEMD_RING_SLOTS][HEMD_RING_CHUNK];
 } hemd_ring;
 
-/** Words of `trouble`; 0 everywhere while all is well. */
+/**
+ * Words of `trouble`. The host raises some, which are 0 while all is well; with the others a kernel that has
+ * waited for long says what for (note.h). The first four are loaded in one piece.
+ */
 enum hemd_trouble {
-    HEMD_TROUBLE_ALL = 0,  /**< -status for everybody: revoked, closed */
-    HEMD_TROUBLE_SOME = 1, /**< not 0: some rank has died or left */
-    HEMD_TROUBLE_RANKS = 2 /**< + rank: -status if that one has died or left */
+    HEMD_TROUBLE_ALL = 0,   /**< -status for everybody: revoked, closed */
+    HEMD_TROUBLE_SOME = 1,  /**< not 0: some rank has died or left */
+    HEMD_TROUBLE_SEQ = 2,   /**< of the note, by kernels: odd while it is written */
+    HEMD_TROUBLE_BEAT = 3,  /**< when it was written, in milliseconds, by kernels */
+    HEMD_TROUBLE_NOTE = 4,  /**< a hemd_note */
+    HEMD_TROUBLE_RANKS = 32 /**< + rank: -status if that one has died or left */
 };
+
+/** What a kernel waits for. */
+enum hemd_what {
+    HEMD_WHAT_SIGNAL_FROM = 1,
+    HEMD_WHAT_SIGNAL,
+    HEMD_WHAT_COUNTER,
+    HEMD_WHAT_BARRIER,
+    HEMD_WHAT_BARRIER_PEER,
+    HEMD_WHAT_STAMPED, /**< `wanted` is the stamp */
+    HEMD_WHAT_ROOM,    /**< in the ring to a peer that is reached through its host */
+    HEMD_WHAT_SEND,    /**< a pipe; `wanted` is the length of the message */
+    HEMD_WHAT_RECV,
+    HEMD_WHAT_HALO_START, /**< halos that may be written; `wanted` is the number of the run */
+    HEMD_WHAT_HALO_FINISH,
+    HEMD_WHAT_COLL,         /**< the same */
+    HEMD_WHAT_ENGINE_START, /**< a stream's memory operation, of an exchange by copy engines */
+    HEMD_WHAT_ENGINE_FINISH,
+    HEMD_WHAT_COUNT
+};
+
+/** In the words of a trouble. The first half by one of the rank's kernels that waits (with copy engines, by who
+ *  looks after the stream), the second by its host, before anybody looks. */
+typedef struct hemd_note {
+    uint64_t what; /**< enum hemd_what */
+    uint64_t peer; /**< rank of the world, or -1: any */
+    uint64_t id;
+    uint64_t compare; /**< hem_compare */
+    uint64_t wanted;
+    uint64_t seen;
+    uint64_t since_ns; /**< by the device's clock */
+    uint64_t now_ns;   /**< when it was written, by the same */
+    uint64_t world;
+    uint64_t object; /**< the window, pipe, exchange or collective */
+    /** Of the world. As many words, behind those of its ranks, say which of all ranks they are. */
+    uint64_t size;
+} hemd_note;
 
 /** What this rank's kernels share. Only `epochs` and `counters` point to what changes. */
 typedef struct hemd_home {
-    const uint32_t *trouble;
+    uint32_t *trouble;
     uint64_t *epochs;   /**< one per barrier id */
     uint64_t *counters; /**< one per counter id */
     uint32_t signals;

@@ -7,7 +7,7 @@
 
 #include <hem/device/copy.h>
 #include <hem/device/group.h>
-#include <hem/device/reach.h>
+#include <hem/device/note.h>
 
 /** Polls between two looks at the clock. */
 #define HEMD_POLLS 64u
@@ -25,21 +25,10 @@
 #define HEMD_POLLS_HOST_MOST HEMD_POLLS
 #endif
 
-/** Instead of a rank: any of them. Instead of one: none, only what befalls everybody. */
-#define HEMD_ANYBODY (-1)
-#define HEMD_NOBODY  (-2)
-
 /** What the host says of `peer`. @return HEM_OK, or how waits that depend on it end. */
 HEM_DEV hem_status hemd_trouble_of(hem_dev_window w, int peer) {
     const uint32_t *words = HEMD_FIXED64(const uint32_t *, w.home->trouble);
-    uint32_t code = hemd_load32_relaxed(&words[HEMD_TROUBLE_ALL]);
-    if (code == 0 && peer != HEMD_NOBODY && hemd_load32_relaxed(&words[HEMD_TROUBLE_SOME]) != 0) {
-        int first = peer == HEMD_ANYBODY ? 0 : peer;
-        int end = peer == HEMD_ANYBODY ? w.size : peer + 1;
-        for (int rank = first; rank < end && code == 0; rank++)
-            code = hemd_load32_relaxed(&words[HEMD_TROUBLE_RANKS + rank]);
-    }
-    return (hem_status)(-(int32_t)code);
+    return hemd_trouble_in(words, hemd_load_four_relaxed(words), peer, w.size);
 }
 
 /** Whether it is time to look at the host, after a multiple of HEMD_POLLS. */
@@ -62,27 +51,38 @@ HEM_DEV hemd_patience hemd_patience_begin(int64_t timeout_ns) {
     return patience;
 }
 
+/** Look at the host. */
+HEM_DEV hem_status hemd_patience_look(const hemd_patience *patience, hem_dev_window w, int peer,
+                                      hemd_want want, uint64_t seen) {
+    want.seen = seen;
+    want.since_ns = patience->start;
+    return hemd_look_at_host(HEMD_FIXED64(uint32_t *, w.home->trouble), peer, w.size, &want);
+}
+
 /**
- * After a poll in vain. @return HEM_OK to go on; else how the wait ends, unless one more poll, after
- * this, finds what it waits for.
+ * After a poll in vain, of a wait for `peer`: `want` is what onlookers are told, and `seen` what is there.
+ * @return HEM_OK to go on; else how the wait ends, unless one more poll, after this, finds what it waits
+ * for.
  */
-HEM_DEV hem_status hemd_patience_poll(hemd_patience *patience, hem_dev_window w, int peer) {
+HEM_DEV hem_status hemd_patience_poll(hemd_patience *patience, hem_dev_window w, int peer,
+                                      hemd_want want, uint64_t seen) {
     if (++patience->polls % HEMD_POLLS != 0) {
         hemd_relax();
         return HEM_OK;
     }
+    const bool asks = hemd_asks_host(patience->polls);
     bool late = false;
-    if (patience->timeout_ns >= 0) {
+    if (asks || patience->timeout_ns >= 0) {
         uint64_t now = hemd_now_ns();
         if (!patience->started) {
             patience->started = true;
             patience->start = now;
         }
-        late = now - patience->start >= (uint64_t)patience->timeout_ns;
+        late = patience->timeout_ns >= 0 && now - patience->start >= (uint64_t)patience->timeout_ns;
     }
     hem_status status = HEM_OK;
-    if (late || hemd_asks_host(patience->polls))
-        status = hemd_trouble_of(w, peer);
+    if (late || asks)
+        status = hemd_patience_look(patience, w, peer, want, seen);
     if (status != HEM_OK)
         hemd_fence(false); /* the poll after this must not have been before */
     else if (late)
@@ -130,7 +130,9 @@ HEM_DEV hem_status hemd_wait_slot(hem_dev_window w, int peer, uint32_t id, hem_c
         }
         if (status != HEM_OK)
             return status;
-        status = hemd_patience_poll(&patience, w, peer);
+        status = hemd_patience_poll(&patience, w, peer,
+                                    hemd_want_of(HEMD_WHAT_SIGNAL_FROM, peer, id, compare, value),
+                                    seen.kernel + seen.cpu);
     }
 }
 
@@ -183,24 +185,30 @@ HEM_DEV hem_status hemd_wait_sum(hem_dev_window w, uint32_t id, hem_compare comp
     hem_status status = HEM_OK;
     for (;;) {
         bool near = true;
-        if (hemd_holds(hemd_sum_slots(w, id, &near), compare, value)) {
+        const uint64_t seen = hemd_sum_slots(w, id, &near);
+        if (hemd_holds(seen, compare, value)) {
             hemd_slots_acquire(w, id, near);
             return HEM_OK;
         }
         if (status != HEM_OK)
             return status;
-        status = hemd_patience_poll(&patience, w, HEMD_ANYBODY);
+        status = hemd_patience_poll(
+            &patience, w, HEMD_ANYBODY,
+            hemd_want_of(HEMD_WHAT_SIGNAL, HEMD_ANYBODY, id, compare, value), seen);
     }
 }
 
-/** Wait until a word that only grows is at least `value`, by one thread. */
-HEM_DEV hem_status hemd_wait_least(hem_dev_window w, int peer, const uint64_t *word, uint64_t value,
+/** Wait for `peer` until a word that only grows is at least `want.wanted`, by one thread. */
+HEM_DEV hem_status hemd_wait_least(hem_dev_window w, int peer, const uint64_t *word, hemd_want want,
                                    bool near, hemd_patience *patience) {
     hem_status status = HEM_OK;
-    while ((int64_t)(hemd_load64_relaxed(word) - value) < 0) {
+    for (;;) {
+        const uint64_t seen = hemd_load64_relaxed(word);
+        if ((int64_t)(seen - want.wanted) >= 0)
+            break;
         if (status != HEM_OK)
             return status;
-        status = hemd_patience_poll(patience, w, peer);
+        status = hemd_patience_poll(patience, w, peer, want, seen);
     }
     hemd_acquire(word, near);
     return HEM_OK;

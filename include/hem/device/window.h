@@ -406,7 +406,9 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_wait_counter(hem_dev_window w, hem_gro
     if (g.rank == 0) {
         const uint64_t *word = HEMD_FIXED64(uint64_t *, w.home->counters) + counter;
         hemd_patience patience = hemd_patience_begin(timeout_ns);
-        status = hemd_wait_least(w, HEMD_NOBODY, word, value, true, &patience);
+        status = hemd_wait_least(
+            w, HEMD_NOBODY, word,
+            hemd_want_of(HEMD_WHAT_COUNTER, HEMD_ANYBODY, counter, HEM_GE, value), true, &patience);
     }
     return hem_group_agree(g, status);
 }

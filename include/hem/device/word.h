@@ -42,8 +42,26 @@ HEM_DEV uint32_t hemd_load32_relaxed(const uint32_t *word) {
     return value;
 }
 
+/** Four words, aligned to 16 bytes, that are loaded in one piece: across a bus once. */
+typedef struct hemd_four {
+    uint32_t word[4];
+} hemd_four;
+
+HEM_DEV hemd_four hemd_load_four_relaxed(const uint32_t *words) {
+    hemd_four four;
+    asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(four.word[0]), "=r"(four.word[1]), "=r"(four.word[2]), "=r"(four.word[3])
+                 : "l"(words)
+                 : "memory");
+    return four;
+}
+
 HEM_DEV void hemd_store64_relaxed(uint64_t *word, uint64_t value) {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+}
+
+HEM_DEV void hemd_store32_relaxed(uint32_t *word, uint32_t value) {
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
 }
 
 /** Add without asking what was there: nothing comes back, so nothing is waited for. */
@@ -82,6 +100,16 @@ HEM_DEV uint64_t hemd_compare_swap64(uint64_t *word, uint64_t expected, uint64_t
     asm volatile("atom.acq_rel.sys.global.cas.b64 %0, [%1], %2, %3;"
                  : "=l"(old)
                  : "l"(word), "l"(expected), "l"(desired)
+                 : "memory");
+    return old;
+}
+
+/** The same of a word in host memory, that only this GPU's threads change. */
+HEM_DEV uint32_t hemd_compare_swap32_host(uint32_t *word, uint32_t expected, uint32_t desired) {
+    uint32_t old;
+    asm volatile("atom.acq_rel.gpu.global.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(old)
+                 : "l"(word), "r"(expected), "r"(desired)
                  : "memory");
     return old;
 }
@@ -169,7 +197,25 @@ HEM_DEV uint32_t hemd_load32_relaxed(const uint32_t *word) {
     return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
+typedef struct hemd_four {
+    uint32_t word[4];
+} hemd_four;
+
+HEM_DEV hemd_four hemd_load_four_relaxed(const uint32_t *words) {
+    hemd_four four;
+    for (int k = 0; k < 4; k++)
+        four.word[k] = hemd_load32_relaxed(words + k);
+    return four;
+}
+
 HEM_DEV void hemd_store64_relaxed(uint64_t *word, uint64_t value) {
+    if (HEMD_FENCED())
+        __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+HEM_DEV void hemd_store32_relaxed(uint32_t *word, uint32_t value) {
     if (HEMD_FENCED())
         __atomic_store_n(word, value, __ATOMIC_RELEASE);
     else
@@ -196,6 +242,12 @@ HEM_DEV uint64_t hemd_fetch_add64_near(uint64_t *word, uint64_t value) {
 }
 
 HEM_DEV uint64_t hemd_compare_swap64(uint64_t *word, uint64_t expected, uint64_t desired) {
+    __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+HEM_DEV uint32_t hemd_compare_swap32_host(uint32_t *word, uint32_t expected, uint32_t desired) {
     __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_ACQUIRE);
     return expected;

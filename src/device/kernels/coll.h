@@ -50,9 +50,12 @@ HEM_DEV_SLOW hem_status hemd_coll_given_up(const hemd_coll_args *args) {
     return (hem_status)(-(int32_t)code);
 }
 
-/** After a poll in vain. @return as hemd_patience_poll. */
-HEM_DEV hem_status hemd_coll_poll(const hemd_coll_args *args, hemd_patience *patience) {
-    hem_status status = hemd_patience_poll(patience, args->window, HEMD_ANYBODY);
+/** After a poll in vain of run `number`; `missing` has not come. @return as hemd_patience_poll. */
+HEM_DEV hem_status hemd_coll_poll(const hemd_coll_args *args, hemd_patience *patience,
+                                  uint64_t number, int missing) {
+    hem_status status =
+        hemd_patience_poll(patience, args->window, HEMD_ANYBODY,
+                           hemd_want_of(HEMD_WHAT_COLL, missing, 0, HEM_GE, number), 0);
     if (status == HEM_OK && patience->polls % HEMD_POLLS == 0)
         status = hemd_coll_given_up(args);
     return status;
@@ -81,13 +84,15 @@ HEM_DEV hem_status hemd_coll_meet(const hemd_coll_args *args, hem_group block) {
     if (status != HEM_OK)
         return status;
     hemd_patience patience = hemd_patience_begin(args->timeout_ns);
+    const uint64_t number =
+        args->form == HEMD_COLL_MEET ? epoch : (epoch + 1u) / 2u; /* of the run */
     for (uint32_t r = block.rank; r < (uint32_t)w.size && status == HEM_OK; r += block.size) {
         const uint64_t *word =
             HEMD_FIXED64(const uint64_t *, w.peers[r].in_arrivals) + hem_block_index();
         if ((int)r == w.rank)
             continue;
         while ((int64_t)(hemd_load64_relaxed(word) - epoch) < 0 && status == HEM_OK) {
-            status = hemd_coll_poll(args, &patience);
+            status = hemd_coll_poll(args, &patience, number, (int)r);
             if (status != HEM_OK && (int64_t)(hemd_load64_relaxed(word) - epoch) >= 0)
                 status = HEM_OK;
         }
@@ -212,24 +217,27 @@ HEM_DEV void hemd_coll_send_each(const hemd_coll_args *args, const hemd_coll_run
     }
 }
 
-/** Whether units have come, all of them looked at together. NULL has. */
-HEM_DEV bool hemd_coll_look(const hemd_unit *const *units, uint64_t number, uint64_t *words) {
-    bool all = true;
+/** Look at units, all of them together. NULL has come. @return one that has not, or -1. */
+HEM_DEV int hemd_coll_look(const hemd_unit *const *units, uint64_t number, uint64_t *words) {
+    int missing = -1;
     HEMD_UNROLL
     for (uint32_t k = 0; k < HEMD_COLL_DEEP; k++)
         if (units[k] != NULL && hemd_unit_load(units[k], &words[k]) != number)
-            all = false;
-    return all;
+            missing = (int)k;
+    return missing;
 }
 
-/** Wait for units. */
+/** Wait for units: of ranks from `first` on, if they are of `several`, else all of that one. */
 HEM_DEV void hemd_coll_take(const hemd_coll_args *args, hemd_coll_run *run,
-                            const hemd_unit *const *units, uint64_t *words) {
-    while (!hemd_coll_look(units, run->number, words)) {
-        if (run->status != HEM_OK)
+                            const hemd_unit *const *units, uint64_t *words, uint32_t first,
+                            bool several) {
+    for (;;) {
+        const int missing = hemd_coll_look(units, run->number, words);
+        if (missing < 0 || run->status != HEM_OK)
             return;
-        run->status = hemd_coll_poll(args, &run->patience);
-        if (run->status != HEM_OK && hemd_coll_look(units, run->number, words))
+        run->status =
+            hemd_coll_poll(args, &run->patience, run->number, (int)first + (several ? missing : 0));
+        if (run->status != HEM_OK && hemd_coll_look(units, run->number, words) < 0)
             run->status = HEM_OK;
     }
 }
@@ -251,7 +259,7 @@ HEM_DEV void hemd_coll_take_word(const hemd_coll_args *args, hemd_coll_run *run,
         else
             units[k] = post.in + run->half + i;
     }
-    hemd_coll_take(args, run, units, words);
+    hemd_coll_take(args, run, units, words, first, true);
 }
 
 /** Combine what came, a word per thread. Who receives nothing hears that all have come. */
@@ -287,7 +295,7 @@ HEM_DEV void hemd_coll_take_one(const hemd_coll_args *args, hemd_coll_run *run, 
         return;
     const hemd_unit *units[HEMD_COLL_DEEP] = {own ? NULL : post.in + run->half + i};
     uint64_t words[HEMD_COLL_DEEP] = {own ? hemd_coll_get(post.send, post.send_bytes, i) : 0};
-    hemd_coll_take(args, run, units, words);
+    hemd_coll_take(args, run, units, words, r, false);
     if (run->status == HEM_OK)
         hemd_coll_put(post.recv, post.recv_bytes, i, words[0]);
 }

@@ -57,7 +57,7 @@ HEM_DEV void hemd_coll_take_some(const hemd_coll_args *args, hemd_coll_run *run,
         units[k] =
             k < deep && i + k * run->step < count ? post.in + run->half + i + k * run->step : NULL;
     }
-    hemd_coll_take(args, run, units, words);
+    hemd_coll_take(args, run, units, words, r, false);
 }
 
 /** As hemd_coll_take_sums, two words together in a vector, of one rank after the other. */

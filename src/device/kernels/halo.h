@@ -84,19 +84,20 @@ HEM_DEV bool hemd_halo_has_gone(const hemd_halo_lane *lane) {
 
 /** Why nothing can come of this lane any more, or HEM_OK. */
 HEM_DEV hem_status hemd_halo_trouble(const hemd_halo_args *args, const hemd_halo_lane *lane,
-                                     uint64_t began_ns, uint32_t polls) {
+                                     const hemd_halo_run *run, uint32_t polls, uint64_t *since_p) {
+    const uint64_t now = hemd_now_ns();
+    if (*since_p == 0)
+        *since_p = now;
     bool over = hemd_halo_has_gone(lane) || hemd_load64_relaxed(&args->state->failed) != 0;
-    bool late = args->timeout_ns != 0 && hemd_now_ns() - began_ns > args->timeout_ns;
+    bool late = args->timeout_ns != 0 && now - run->began_ns > args->timeout_ns;
     if (!over && !late && !hemd_asks_host(polls))
         return HEM_OK;
-    uint32_t all = hemd_load32_relaxed(&args->trouble[HEMD_TROUBLE_ALL]);
-    if (all != 0)
-        return (hem_status)(-(int32_t)all);
-    if (hemd_load32_relaxed(&args->trouble[HEMD_TROUBLE_SOME]) != 0) {
-        uint32_t one = hemd_load32_relaxed(&args->trouble[HEMD_TROUBLE_RANKS + lane->peer]);
-        if (one != 0)
-            return (hem_status)(-(int32_t)one);
-    }
+    hemd_want want = hemd_want_of(run->finishes ? HEMD_WHAT_HALO_FINISH : HEMD_WHAT_HALO_START,
+                                  (int)lane->peer, 0, HEM_GE, run->number);
+    want.since_ns = *since_p;
+    const hem_status status = hemd_look_at_host(args->trouble, (int)lane->peer, 0, &want);
+    if (status != HEM_OK)
+        return status;
     return over ? HEM_ERR_REVOKED : late ? HEM_ERR_TIMEOUT : HEM_OK;
 }
 
@@ -116,13 +117,14 @@ HEM_DEV bool hemd_halo_is_there(const hemd_halo_lane *lane, const hemd_halo_run 
 HEM_DEV hem_status hemd_halo_await(const hemd_halo_args *args, const hemd_halo_lane *lane,
                                    const hemd_halo_run *run, uint64_t *check_p) {
     hem_status why = HEM_OK;
+    uint64_t since = 0;
     for (uint32_t polls = 1;; polls++) {
         if (hemd_halo_is_there(lane, run, check_p))
             return HEM_OK;
         if (why != HEM_OK)
             return why;
         if (polls % HEMD_POLLS == 0)
-            why = hemd_halo_trouble(args, lane, run->began_ns, polls);
+            why = hemd_halo_trouble(args, lane, run, polls, &since);
         if (why != HEM_OK)
             hemd_fence(false); /* the look after this must not have been before */
         hemd_relax();

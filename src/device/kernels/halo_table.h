@@ -198,7 +198,7 @@ typedef struct hemd_halo_host {
 typedef struct hemd_halo_args {
     hemd_halo_state *state;
     hemd_halo_host *host;
-    const uint32_t *trouble; /**< enum hemd_trouble */
+    uint32_t *trouble; /**< enum hemd_trouble */
     const hemd_halo_lane *lanes;
     const uint64_t *checks; /**< of the messages that go out, or come in; one per lane */
     const hemd_halo_tile *tiles;

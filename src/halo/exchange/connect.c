@@ -253,8 +253,11 @@ hem_status hemi_exchange_connect(hem_exchange *x, hem_world *world, hem_status s
     if (status == HEM_OK && votes.all == 0 && x->way > HEM_EXCHANGE_BEST)
         return hemi_fail(HEM_ERR_UNSUPPORTED, "hem_exchange_create: no rank has a field in device "
                                               "memory, which the way that was asked for is about");
-    if (status == HEM_OK && votes.all != 0)
+    if (status == HEM_OK && votes.all != 0) {
+        /* Here, where all ranks have agreed, so that all count alike. */
+        x->number = ++world->objects_made;
         status = go_to_device(x, world, hemi_router_left(&router));
+    }
     if (status != HEM_OK)
         return status;
     char sentence[HEMI_ERROR_MAX] = "";

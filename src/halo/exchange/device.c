@@ -200,7 +200,7 @@ hem_status hemi_halo_device_settle(hem_exchange *x) {
     if (status == HEM_OK)
         status = make_words(d);
     if (status == HEM_OK)
-        status = hemi_trouble_watch(x->world, &d->trouble, &d->trouble_words);
+        status = hemi_trouble_watch(x->world, x->number, &d->trouble, &d->trouble_words);
     if (status != HEM_OK)
         return status;
     find_blocks(x);

@@ -91,11 +91,11 @@ typedef struct hemi_halo_device {
     hemd_halo_host *words; /**< there; the kernels write them */
     hemd_halo_host *words_device;
     hemi_trouble *trouble;
-    const uint32_t *trouble_words; /**< as kernels see them */
-    void *stream;                  /**< lent for what the host has started, else NULL */
-    uint32_t start_blocks;         /**< the most */
-    uint32_t direct_blocks; /**< the most of a start that goes straight into halos: they wait */
-    uint32_t finish_blocks; /**< the most: they wait */
+    uint32_t *trouble_words; /**< as kernels see them */
+    void *stream;            /**< lent for what the host has started, else NULL */
+    uint32_t start_blocks;   /**< the most */
+    uint32_t direct_blocks;  /**< the most of a start that goes straight into halos: they wait */
+    uint32_t finish_blocks;  /**< the most: they wait */
     bool all_near;
     bool some_direct;         /**< of the lanes */
     hemi_halo_engine *engine; /**< copy engines do it, or NULL */

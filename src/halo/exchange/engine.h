@@ -64,16 +64,19 @@ enum hemi_halo_engine_at {
 struct hemi_halo_engine {
     hemi_chore chore;
     hem_exchange *x;
-    const uint32_t *trouble; /**< what the watcher raises: HEMD_TROUBLE_ALL */
-    uint32_t open;           /**< 1: all ranks have made it */
-    uint32_t looking;        /**< 1: somebody looks at it just now */
-    uint32_t refuses;        /**< 1: no start is put on a stream any more */
-    uint32_t leaves;         /**< 1: it is being given up here, so no graph with it is under way */
-    uint32_t captured;       /**< 1: a start is in a graph */
-    uint32_t quiet;          /**< 1: the neighbours know that no start comes any more */
-    bool held;               /**< a start that waits is never released: guarded by `looking` */
-    bool parted;             /**< nobody is told anything any more: no other thread is there */
-    uint64_t last_start;     /**< what `counted` is when the last start has ended */
+    uint32_t *trouble; /**< what the watcher raises, HEMD_TROUBLE_ALL, and the note for onlookers */
+    uint32_t open;     /**< 1: all ranks have made it */
+    uint32_t looking;  /**< 1: somebody looks at it just now */
+    uint32_t refuses;  /**< 1: no start is put on a stream any more */
+    uint32_t leaves;   /**< 1: it is being given up here, so no graph with it is under way */
+    uint32_t captured; /**< 1: a start is in a graph */
+    uint32_t quiet;    /**< 1: the neighbours know that no start comes any more */
+    bool held;         /**< a start that waits is never released: guarded by `looking` */
+    bool parted;       /**< nobody is told anything any more: no other thread is there */
+    uint64_t last_start; /**< what `counted` is when the last start has ended */
+    uint64_t noted_ns;   /**< when onlookers were told last what the stream waits for: as `held` */
+    uint64_t turn;       /**< where the stream was last seen, in which run: as `held` */
+    uint64_t turn_ns;    /**< when it was first seen there: as `held` */
 };
 
 /** Whether copy engines can do it. Local. @return HEM_OK, HEM_ERR_UNSUPPORTED. */

@@ -1,9 +1,13 @@
 /* Copy engines: what the host does for a stream that cannot look for itself. See engine.h. */
 #include "halo/exchange/engine.h"
 
-#include <hem/device/types.h>
+#include <hem/device/note.h>
 
 #include <stdlib.h>
+
+/* Onlookers are told of a wait that has lasted NOTE_AFTER_NS, again and again. */
+#define NOTE_AFTER_NS 2000000u
+#define NOTE_EVERY_NS 50000000u
 
 static bool is_dead(const hem_exchange *x, uint32_t peer) {
     const hem_world *world = x->world;
@@ -55,16 +59,43 @@ static bool waits_for(const hemi_halo_device *d, size_t lane, uint64_t at) {
 }
 
 /* Whether a run that waits has done so for too long. The start of each run sets `since` to 0. */
-static bool is_late(const hemi_halo_engine *engine) {
+static bool is_late(const hemi_halo_engine *engine, uint64_t now) {
     hemd_halo_host *words = engine->x->device->words;
-    const hemi_platform *platform = engine->x->world->root->platform;
     if (engine->x->run_timeout_ns <= 0)
         return false;
-    uint64_t now = platform->now(platform->ctx);
     uint64_t since = hemi_load64_acquire(&words->since);
     if (since == 0)
         hemi_store64_relaxed(&words->since, now);
     return since != 0 && now - since > (uint64_t)engine->x->run_timeout_ns;
+}
+
+/* Keep when the stream was first seen where it is. */
+static void watch_turn(hemi_halo_engine *engine, uint64_t at, uint64_t now) {
+    uint64_t turn = hemi_load64_relaxed(&engine->x->device->words->counted) << 8 | at;
+    if (turn == engine->turn)
+        return;
+    engine->turn = turn;
+    engine->turn_ns = now;
+}
+
+/* Tell onlookers for whom a stream waits: for the first neighbour that has not come. */
+static void note_wait(hemi_halo_engine *engine, uint64_t at, uint64_t now) {
+    const hem_exchange *x = engine->x;
+    uint32_t seq = hemi_load32_relaxed(&engine->trouble[HEMD_TROUBLE_SEQ]);
+    if (now - engine->turn_ns < NOTE_AFTER_NS || now - engine->noted_ns < NOTE_EVERY_NS)
+        return;
+    engine->noted_ns = now;
+    for (size_t l = 0; l < x->lane_count; l++) {
+        const uint32_t peer = x->lanes[l].way.peer;
+        if (peer == x->world->rank || !waits_for(x->device, l, at))
+            continue;
+        hemd_want want = hemd_want_of(at == HEMI_HALO_ENGINE_STARTS ? HEMD_WHAT_ENGINE_START
+                                                                    : HEMD_WHAT_ENGINE_FINISH,
+                                      (int)peer, 0, HEM_GE, 0);
+        want.since_ns = engine->turn_ns;
+        hemd_note_write(engine->trouble, seq, &want, now);
+        return;
+    }
 }
 
 /* What breaks it whether the stream waits or not. */
@@ -87,12 +118,16 @@ static hem_status find_reason(const hem_exchange *x, uint32_t *peer_p) {
 }
 
 /* What breaks it if the stream waits for it. */
-static hem_status find_waiting(const hemi_halo_engine *engine, uint32_t *peer_p) {
+static hem_status find_waiting(hemi_halo_engine *engine, uint32_t *peer_p) {
     const hem_exchange *x = engine->x;
+    const hemi_platform *platform = x->world->root->platform;
     uint64_t at = hemi_load64_acquire(&x->device->words->at);
+    uint64_t now = platform->now(platform->ctx);
+    watch_turn(engine, at, now);
     if (!waits(at))
         return HEM_OK;
-    bool late = is_late(engine);
+    bool late = is_late(engine, now);
+    note_wait(engine, at, now);
     for (size_t l = 0; l < x->lane_count; l++) {
         const hemi_halo_way *way = &x->lanes[l].way;
         if (way->peer == x->world->rank)

@@ -95,6 +95,7 @@ struct hem_exchange {
     int64_t setup_timeout_ns;
     int64_t run_timeout_ns;
     hem_exchange_way way;
+    uint64_t number; /**< on devices: its name to people, the same on all ranks */
     /* Constant after creation. */
     hemi_halo_lane *lanes; /**< ordered by rank, this one among them if it has links to itself */
     size_t lane_count;
