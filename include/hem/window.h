@@ -91,6 +91,11 @@ typedef struct hem_window_options {
      *  of their own, wait for room where a rank is reached through its host. Default: for ever, until it is
      *  gone or the world revoked. */
     int64_t proxy_timeout_ns;
+    /** Of a window in device memory: barrier ids below this are mixed. A rank enters those each time by its
+     *  CPU or by a kernel, as it likes, and either may leave; the caller sees to it that the entries and
+     *  waits of one rank follow each other. The other ids are two barriers each, one of CPUs and one of
+     *  kernels. Default 0. At most `barriers`. */
+    uint32_t mixed_barriers;
 } hem_window_options;
 
 /**
@@ -343,7 +348,10 @@ HEM_API HEM_MUST_CHECK hem_status hem_test_counter(hem_window *window, uint32_t 
  * Everything any rank put to this one before it entered is visible afterwards. After a timeout the
  * arrival stands: hem_barrier_wait takes it up again.
  * Collective. From several threads on distinct ids.
- * @return HEM_OK, HEM_ERR_TIMEOUT, HEM_ERR_PEER, HEM_ERR_REVOKED, HEM_ERR_RANGE.
+ * Into mixed ids (hem_window_options.mixed_barriers) kernels may enter, and leave, instead. After an error of
+ * the call that enters, whoever called goes on with it.
+ * @return HEM_OK, HEM_ERR_TIMEOUT, HEM_ERR_PEER, HEM_ERR_REVOKED, HEM_ERR_RANGE; of mixed ids also
+ *         HEM_ERR_UNSUPPORTED, HEM_ERR_SYSTEM.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_barrier(hem_window *window, uint32_t id, int64_t timeout_ns);
 

@@ -122,7 +122,7 @@ uint64_t hemi_window_fingerprint(const hem_window_options *options) {
     uint64_t hash = 0xcbf29ce484222325u;
     uint64_t numbers[] = {options->signals,      options->barriers,       options->counters,
                           options->buffer_count, options->memory != NULL, options->align,
-                          options->kind,         options->device_signals};
+                          options->kind,         options->device_signals, options->mixed_barriers};
     hash = mix(hash, numbers, sizeof numbers);
     if (options->buffers == NULL || options->buffer_count > BUFFERS_MAX)
         return hash;

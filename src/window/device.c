@@ -53,7 +53,7 @@ hem_status hemi_device_allocate(hem_window *window) {
     hemi_device_reach *mine = &d->reach[window->rank];
     window->memory = NULL;
     hemi_device_lay_out(&d->layout, window->size, window->signals, window->device_signals,
-                        window->barriers, window->counters);
+                        window->barriers, window->counters, window->mixed_barriers);
     hem_status status = hemi_device_get(root, &d->device);
     if (status == HEM_OK && d->layout.host_bytes > 0)
         status = hemi_device_pinned_alloc(root, d->layout.host_bytes, &mine->slots);

@@ -92,7 +92,8 @@ typedef struct hemi_window_device {
 
 /** Offsets for `size` ranks. */
 void hemi_device_lay_out(hemi_device_layout *layout, uint32_t size, uint32_t signals,
-                         uint32_t device_signals, uint32_t barriers, uint32_t counters);
+                         uint32_t device_signals, uint32_t barriers, uint32_t counters,
+                         uint32_t mixed_barriers);
 
 /** Read the options that are about devices; `window->device` is made if it is such a window. */
 hem_status hemi_device_read_options(hem_window *window, hem_window_options *o);
@@ -130,6 +131,13 @@ void hemi_device_region(const hem_window *window, uint32_t rank, hemi_region *re
 /** A signal of this CPU to an id that kernels wait for. */
 hem_status hemi_device_signal(hem_window *window, hemi_peer *peer, uint32_t id, int op,
                               uint64_t value);
+
+/** Whether kernels of a rank can be told anything. @return HEM_OK, HEM_ERR_UNSUPPORTED. */
+hem_status hemi_device_check_reach(const hemi_device_reach *reach);
+
+/** Store the CPU's word of slot `at` in a row of a mapped rank's device memory. */
+hem_status hemi_device_set_slot(const hem_window *window, const hemi_device_reach *reach,
+                                uint32_t row, uint32_t at, uint64_t value);
 
 /**
  * Make a window of `bytes` bytes of device memory for another object of the library, which `call`

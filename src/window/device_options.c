@@ -8,17 +8,20 @@
 
 static hem_status check_host(const hem_window_options *o) {
     if (o->device_signals == 0 && o->device_peers == NULL && o->device_peer_count == 0 &&
-        o->proxy_peers == NULL && o->proxy_peer_count == 0 && o->proxy_timeout_ns == 0)
+        o->proxy_peers == NULL && o->proxy_peer_count == 0 && o->proxy_timeout_ns == 0 &&
+        o->mixed_barriers == 0)
         return HEM_OK;
-    return hemi_fail(HEM_ERR_ARG,
-                     "device_signals, device_peers, proxy_peers and proxy_timeout_ns are "
-                     "of windows in device memory");
+    return hemi_fail(HEM_ERR_ARG, "device_signals, device_peers, proxy_peers, proxy_timeout_ns and "
+                                  "mixed_barriers are of windows in device memory");
 }
 
-static hem_status check_signals(hem_window_options *o) {
+static hem_status check_ids(hem_window_options *o) {
     if (o->device_signals > o->signals)
         return hemi_fail(HEM_ERR_RANGE, "%u device_signals, but the window has %u signals",
                          o->device_signals, o->signals);
+    if (o->mixed_barriers > o->barriers)
+        return hemi_fail(HEM_ERR_RANGE, "%u mixed_barriers, but the window has %u barriers",
+                         o->mixed_barriers, o->barriers);
     if (o->device_signals == 0 && o->signals > CPU_SIGNALS)
         o->device_signals = o->signals - CPU_SIGNALS;
     return HEM_OK;
@@ -68,7 +71,7 @@ hem_status hemi_device_read_options(hem_window *window, hem_window_options *o) {
     if (o->proxy_timeout_ns < HEM_FOREVER)
         return hemi_fail(HEM_ERR_ARG, "proxy_timeout_ns: %lld is no time",
                          (long long)o->proxy_timeout_ns);
-    hem_status status = check_signals(o);
+    hem_status status = check_ids(o);
     if (status != HEM_OK)
         return status;
     hemi_window_device *d = calloc(1, sizeof *d + window->size * sizeof d->reach[0]);
@@ -79,5 +82,6 @@ hem_status hemi_device_read_options(hem_window *window, hem_window_options *o) {
     d->memory = o->memory;
     d->proxy_limit_ns = o->proxy_timeout_ns == 0 ? HEM_FOREVER : o->proxy_timeout_ns;
     window->device_signals = o->device_signals;
+    window->mixed_barriers = o->mixed_barriers;
     return read_peers(window, o);
 }

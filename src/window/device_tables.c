@@ -11,9 +11,11 @@ static uint64_t to_line(uint64_t bytes) {
 }
 
 void hemi_device_lay_out(hemi_device_layout *layout, uint32_t size, uint32_t signals,
-                         uint32_t device_signals, uint32_t barriers, uint32_t counters) {
-    uint64_t ranks = size;
-    layout->row_bytes = to_line(device_signals * sizeof(hemd_slot));
+                         uint32_t device_signals, uint32_t barriers, uint32_t counters,
+                         uint32_t mixed_barriers) {
+    const uint64_t ranks = size;
+    const uint64_t mixed = (uint64_t)HEMD_MIXED_KINDS * mixed_barriers;
+    layout->row_bytes = to_line((device_signals + mixed) * sizeof(hemd_slot));
     layout->arrivals = ranks * layout->row_bytes;
     layout->arrival_bytes = to_line(2 * (uint64_t)barriers * sizeof(uint64_t));
     layout->pair_epochs = layout->arrivals + ranks * layout->arrival_bytes;
@@ -23,7 +25,7 @@ void hemi_device_lay_out(hemi_device_layout *layout, uint32_t size, uint32_t sig
     layout->peers = layout->claims + to_line(ranks * sizeof(uint64_t));
     layout->home = layout->peers + to_line(ranks * sizeof(hemd_peer));
     layout->bytes = layout->home + to_line(sizeof(hemd_home));
-    layout->host_row_bytes = to_line((signals - device_signals) * sizeof(hemd_slot));
+    layout->host_row_bytes = to_line((signals - device_signals + mixed) * sizeof(hemd_slot));
     layout->host_bytes = ranks * layout->host_row_bytes;
 }
 
@@ -108,5 +110,6 @@ hem_status hemi_device_write_tables(hem_window *window) {
     d->dev.peers = (const hemd_peer *)(const void *)(control + d->layout.peers);
     d->dev.home = (const hemd_home *)(const void *)(control + d->layout.home);
     d->dev.device_signals = window->device_signals;
+    d->dev.mixed_barriers = window->mixed_barriers;
     return status;
 }

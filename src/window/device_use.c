@@ -12,6 +12,10 @@ static hem_status fail_unreached(const hemi_device_reach *reach) {
                      reach->rank);
 }
 
+hem_status hemi_device_check_reach(const hemi_device_reach *reach) {
+    return reach->control == NULL && !reach->proxied ? fail_unreached(reach) : HEM_OK;
+}
+
 static hemi_device_reach *reach_of(const hemi_region *region) {
     return (hemi_device_reach *)(uintptr_t)region->remote;
 }
@@ -55,25 +59,26 @@ void hemi_device_region(const hem_window *window, uint32_t rank, hemi_region *re
 }
 
 /* A word is stored in one piece. Pairs with the fence at the end of a kernel's wait. */
-static hem_status store_signal(const hem_window *window, const hemi_device_reach *reach,
-                               uint32_t id, uint64_t value) {
+hem_status hemi_device_set_slot(const hem_window *window, const hemi_device_reach *reach,
+                                uint32_t row, uint32_t at, uint64_t value) {
     const hemi_window_device *d = window->device;
-    unsigned char *word = reach->control + window->rank * d->layout.row_bytes +
-                          id * sizeof(hemd_slot) + offsetof(hemd_slot, cpu);
+    unsigned char *word = reach->control + row * d->layout.row_bytes + at * sizeof(hemd_slot) +
+                          offsetof(hemd_slot, cpu);
     return d->device->module->memory->copy(d->device->context, word, &value, sizeof value);
 }
 
 hem_status hemi_device_signal(hem_window *window, hemi_peer *peer, uint32_t id, int op,
                               uint64_t value) {
     hemi_device_reach *reach = &window->device->reach[peer->rank];
-    if (reach->control == NULL && !reach->proxied)
-        return fail_unreached(reach);
     uint64_t *shadow = &peer->shadows[id].value;
+    hem_status status = hemi_device_check_reach(reach);
+    if (status != HEM_OK)
+        return status;
     if ((op & HEM_SIGNAL_ADD) != 0)
         value += hemi_load64_relaxed(shadow);
     /* Earlier puts were complete before this begins. */
-    hem_status status = reach->proxied ? hemi_proxy_signal(reach, id, value)
-                                       : store_signal(window, reach, id, value);
+    status = reach->proxied ? hemi_proxy_signal(reach, id, value)
+                            : hemi_device_set_slot(window, reach, window->rank, id, value);
     if (status == HEM_OK)
         hemi_store64_relaxed(shadow, value);
     return status;

@@ -65,4 +65,8 @@ hem_status hemi_proxy_put(hemi_device_reach *reach, uint64_t offset, const void 
 /** Set this CPU's word of signal `id`, one that kernels wait for. As hemi_proxy_put. */
 hem_status hemi_proxy_signal(hemi_device_reach *reach, uint32_t id, uint64_t value);
 
+/** Set this CPU's word of an arrival, numbered as for HEMD_ORDER_ARRIVE, at a mixed barrier. As
+ *  hemi_proxy_put. */
+hem_status hemi_proxy_arrive(hemi_device_reach *reach, uint32_t id, uint64_t epoch);
+
 #endif

@@ -93,9 +93,17 @@ hem_status hemi_proxy_put(hemi_device_reach *reach, uint64_t offset, const void 
     return status == HEM_OK && n > 0 ? await_taken(reach, end) : status;
 }
 
-hem_status hemi_proxy_signal(hemi_device_reach *reach, uint32_t id, uint64_t value) {
-    hemd_order what = {.value = value, .what = HEMD_ORDER_SET, .id = id, .slots = 1};
+static hem_status set_word(hemi_device_reach *reach, uint32_t kind, uint32_t id, uint64_t value) {
+    hemd_order what = {.value = value, .what = kind, .id = id, .slots = 1};
     uint64_t end = 0;
     hem_status status = order(reach, &what, NULL, &end);
     return status == HEM_OK ? await_taken(reach, end) : status;
+}
+
+hem_status hemi_proxy_signal(hemi_device_reach *reach, uint32_t id, uint64_t value) {
+    return set_word(reach, HEMD_ORDER_SET, id, value);
+}
+
+hem_status hemi_proxy_arrive(hemi_device_reach *reach, uint32_t id, uint64_t epoch) {
+    return set_word(reach, HEMD_ORDER_ARRIVE, id, epoch);
 }

@@ -96,6 +96,7 @@ struct hem_window {
     hem_buffer *buffers;
     size_t buffer_count;
     uint32_t device_signals; /**< ids below are for kernels to wait for; 0 in host memory */
+    uint32_t mixed_barriers; /**< ids below are of CPUs and kernels together; the same */
     struct hemi_window_device *device; /**< NULL in host memory: window/device.h */
 };
 

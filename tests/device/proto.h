@@ -15,6 +15,7 @@ enum {
     PROTO_SIGNALS = 12,
     PROTO_DEVICE_SIGNALS = 10,
     PROTO_BARRIERS = 5,
+    PROTO_MIXED = 2, /* the most of them that are */
     PROTO_COUNTERS = 3,
     PROTO_BYTES = 1 << 16,
     PROTO_WORDS = 2048 /* that tests keep what they find in */
@@ -22,7 +23,7 @@ enum {
 
 /* The words of one ordered pair, in the memory of who waits. Rows begin on lines of their own. */
 typedef struct proto_row {
-    hemd_slot slots[16];
+    hemd_slot slots[PROTO_DEVICE_SIGNALS + HEMD_MIXED_KINDS * PROTO_MIXED];
     uint64_t arrivals[16];
 } proto_row;
 
@@ -39,7 +40,8 @@ typedef struct proto_rank {
 
 /* In memory of the host. */
 typedef struct proto_host {
-    hemd_slot slots[PROTO_RANKS][PROTO_RANKS][PROTO_SIGNALS - PROTO_DEVICE_SIGNALS];
+    hemd_slot slots[PROTO_RANKS][PROTO_RANKS]
+                   [PROTO_SIGNALS - PROTO_DEVICE_SIGNALS + HEMD_MIXED_KINDS * PROTO_MIXED];
     uint32_t trouble[HEMD_TROUBLE_RANKS + PROTO_RANKS];
 } proto_host;
 
@@ -58,6 +60,7 @@ typedef struct proto_args {
     uint64_t from; /* the first round */
     uint32_t scope;
     uint32_t what;
+    uint32_t mixed; /* barriers */
     int64_t timeout_ns;
 } proto_args;
 
@@ -68,7 +71,7 @@ HEM_DEV hem_dev_window proto_window(const proto_args *args, int rank) {
     w.peers = args->ranks[rank].peers;
     w.home = &args->ranks[rank].home;
     w.device_signals = PROTO_DEVICE_SIGNALS;
-    w.spare = 0;
+    w.mixed_barriers = args->mixed;
     return w;
 }
 

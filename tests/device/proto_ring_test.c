@@ -11,6 +11,7 @@
 #define FAR      2u /* the rank behind the ring; rank 1 is mapped */
 #define SHORT_MS 20
 #define ID       3u
+#define MIXED_ID 1u
 
 enum {
     ENTER,
@@ -44,13 +45,14 @@ HEM_DEV hem_status fill(hem_dev_window w, hem_group g, uint32_t rounds) {
 }
 
 HEM_DEV hem_status act_on(hem_dev_window w, hem_group g, const proto_args *args) {
+    const uint32_t id = args->mixed == 0 ? ID : MIXED_ID;
     switch (args->what) {
     case ENTER:
-        return hem_dev_barrier(w, g, ID, args->timeout_ns);
+        return hem_dev_barrier(w, g, id, args->timeout_ns);
     case TAKE_UP:
-        return hem_dev_barrier_wait(w, g, ID, args->timeout_ns);
+        return hem_dev_barrier_wait(w, g, id, args->timeout_ns);
     case PAIR:
-        return hem_dev_barrier_peer(w, g, (int)FAR, ID, args->timeout_ns);
+        return hem_dev_barrier_peer(w, g, (int)FAR, id, args->timeout_ns);
     case PUT:
         return hem_dev_put_signal(w, g, (int)FAR, 16, args->ranks[0].data,
                                   (uint64_t)args->rounds * HEMD_RING_CHUNK - 8u, 2, 1);
@@ -61,7 +63,7 @@ HEM_DEV hem_status act_on(hem_dev_window w, hem_group g, const proto_args *args)
     case FLUSH:
         return hem_dev_flush(w, g, (int)FAR);
     case ARRIVE:
-        return hem_dev_barrier_arrive(w, g, ID);
+        return hem_dev_barrier_arrive(w, g, id);
     default:
         return fill(w, g, args->rounds);
     }
@@ -227,6 +229,126 @@ static void check_put_order(const kit *k, uint64_t slots) {
     }
 }
 
+/* The word of a rank's kernels, or of its CPU, for mixed barriers of a kind. */
+static uint32_t mixed_at(uint32_t kind) {
+    return kind * PROTO_MIXED + MIXED_ID;
+}
+
+static void arrive_mixed(const kit *k, int rank, uint32_t kind, bool cpu, uint64_t epoch) {
+    hemd_slot *slot = &k->p.ranks[0].rows[rank].slots[PROTO_DEVICE_SIGNALS + mixed_at(kind)];
+    device_copy(cpu ? &slot->cpu : &slot->kernel, &epoch, sizeof epoch);
+}
+
+/* Rank `there` has heard of rank 0's entry, where kernels look and where its CPU does. */
+static void expect_told(kit *k, int there, int row, uint32_t kind, uint64_t epoch) {
+    const uint32_t at = mixed_at(kind);
+    const uint32_t host_at = PROTO_SIGNALS - PROTO_DEVICE_SIGNALS + at;
+    hemd_slot slot;
+    device_copy(&slot, &k->p.ranks[there].rows[row].slots[PROTO_DEVICE_SIGNALS + at], sizeof slot);
+    CHECK_EQ(slot.kernel, epoch);
+    CHECK_EQ(__atomic_load_n(&k->p.host->slots[there][row][host_at].kernel, __ATOMIC_ACQUIRE),
+             epoch);
+}
+
+static void launch_mixed(kit *k, uint32_t what, uint32_t scope, int64_t timeout_ns) {
+    const uint64_t none = 999;
+    proto_args args = proto_begin(&k->p, 0);
+    device_copy(&k->p.ranks[0].words[0], &none, sizeof none);
+    args.what = what;
+    args.mixed = PROTO_MIXED;
+    args.scope = scope;
+    args.timeout_ns = timeout_ns;
+    device_launch(act, k->p.stream, 1, 2, &args);
+}
+
+static void expect_mixed(kit *k, hem_status want) {
+    proto_end(&k->p);
+    CHECK_EQ(proto_word(&k->p, 0, 0), (uint64_t)(uint32_t)-want);
+}
+
+/*
+ * Into a mixed barrier: the far rank's host must have carried out all that was ordered before the entry is over,
+ * though everybody has come, since the next one may be by the CPU, whose orders wait in another ring.
+ */
+static void check_mixed(kit *k, uint32_t what, uint32_t kind, uint32_t scope, uint64_t epoch) {
+    const uint64_t before = claimed(k);
+    const uint64_t *turn = &k->ring->orders[before % HEMD_RING_SLOTS].turn;
+    arrive_mixed(k, 1, kind, true, epoch);
+    arrive_mixed(k, (int)FAR, kind, false, epoch);
+    launch_mixed(k, what, scope, LIMIT);
+    while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) != before + 1)
+        harness_sleep_ms(1);
+    harness_sleep_ms(SHORT_MS);
+    CHECK_EQ(proto_word(&k->p, 0, 0), 999);
+    carry_out(k, 2 * PROTO_BARRIERS + mixed_at(kind), epoch);
+    expect_mixed(k, HEM_OK);
+    if (kind == HEMD_MIXED_ALL) {
+        expect_told(k, 1, 0, kind, epoch);
+        expect_told(k, 0, 0, kind, epoch);
+    } else {
+        expect_told(k, 0, (int)FAR, HEMD_MIXED_OWN, epoch);
+    }
+}
+
+static void take_up_mixed(kit *k, uint32_t scope, int64_t timeout_ns, hem_status want) {
+    const uint64_t before = claimed(k);
+    launch_mixed(k, TAKE_UP, scope, timeout_ns);
+    expect_mixed(k, want);
+    CHECK_EQ(claimed(k), before);
+}
+
+static void arrive_all(const kit *k, uint64_t epoch) {
+    arrive_mixed(k, 1, HEMD_MIXED_ALL, false, epoch);
+    arrive_mixed(k, (int)FAR, HEMD_MIXED_ALL, true, epoch);
+}
+
+/* An entry that was not carried out in time stands, and is waited for without another order. */
+static void check_mixed_late(kit *k, uint32_t scope, uint64_t epoch) {
+    arrive_all(k, epoch);
+    launch_mixed(k, ENTER, scope, HEM_MS(SHORT_MS));
+    expect_mixed(k, HEM_ERR_TIMEOUT);
+    expect_told(k, 1, 0, HEMD_MIXED_ALL, epoch);
+    CHECK_EQ(claimed(k), k->taken + 1);
+    take_up_mixed(k, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
+    carry_out(k, 2 * PROTO_BARRIERS + MIXED_ID, epoch);
+    take_up_mixed(k, scope, 0, HEM_OK);
+    /* Later orders are not its concern. */
+    expect(k, SIGNAL, 0, scope, 0, HEM_OK);
+    take_up_mixed(k, scope, 0, HEM_OK);
+    carry_out(k, 0, 0);
+    /* The CPU has entered since, which has told all: nothing is to be ordered, and kernels count on from there. */
+    arrive_mixed(k, 0, HEMD_MIXED_ALL, true, epoch + 2);
+    arrive_all(k, epoch + 2);
+    take_up_mixed(k, scope, 0, HEM_OK);
+    check_mixed(k, ENTER, HEMD_MIXED_ALL, scope, epoch + 3);
+}
+
+/* One that nobody could be told of for want of room is ordered by who takes it up. */
+static void check_mixed_full(kit *k, uint32_t scope, uint64_t epoch) {
+    arrive_all(k, epoch);
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+    launch_mixed(k, ENTER, scope, HEM_MS(SHORT_MS));
+    expect_mixed(k, HEM_ERR_TIMEOUT);
+    take_up_mixed(k, scope, 0, HEM_ERR_TIMEOUT);
+    carry_out(k, 0, 0);
+    check_mixed(k, TAKE_UP, HEMD_MIXED_ALL, scope, epoch);
+}
+
+/* Who is gone need not be told; that it had come holds, and that it had not ends the wait. */
+static void check_mixed_gone(kit *k, uint64_t epoch) {
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), HEM_SCOPE_BLOCK, 0, HEM_OK);
+    proto_raise(&k->p, HEMD_TROUBLE_RANKS + FAR, HEM_ERR_PEER);
+    proto_raise(&k->p, HEMD_TROUBLE_SOME, HEM_ERR_PEER);
+    arrive_all(k, epoch);
+    launch_mixed(k, ENTER, HEM_SCOPE_BLOCK, LIMIT);
+    expect_mixed(k, HEM_OK);
+    launch_mixed(k, ENTER, HEM_SCOPE_BLOCK, LIMIT);
+    expect_mixed(k, HEM_ERR_PEER);
+    proto_raise(&k->p, HEMD_TROUBLE_SOME, HEM_OK);
+    proto_raise(&k->p, HEMD_TROUBLE_RANKS + FAR, HEM_OK);
+    carry_out(k, 0, 0);
+}
+
 /* With a limit of the window all else gives up, too; what has room does not wait for what has none. */
 static void check_limit(kit *k, uint32_t scope) {
     static const uint32_t calls[] = {PUT, SIGNAL, SIGNAL_ALL, FLUSH, ARRIVE};
@@ -288,7 +410,14 @@ int rank_main(hem_world *world) {
         check_last_slot(&k, scope);
         check_pair(&k, scope);
         check_limit(&k, scope);
+        check_mixed(&k, ENTER, HEMD_MIXED_ALL, scope, 1 + 10 * scope);
+        check_mixed(&k, ENTER, HEMD_MIXED_ALL, scope, 2 + 10 * scope);
+        check_mixed(&k, PAIR, HEMD_MIXED_PAIR, scope, 1 + scope);
+        check_mixed_late(&k, scope, 3 + 10 * scope);
+        check_mixed_full(&k, scope, 7 + 10 * scope);
+        arrive_mixed(&k, 0, HEMD_MIXED_ALL, true, 10 * (scope + 1));
     }
+    check_mixed_gone(&k, 1 + 10 * (HEM_SCOPE_BLOCK + 1));
     check_gone(&k);
     check_failed(&k);
     proto_close(&k.p);

@@ -40,6 +40,13 @@ static void check_options(hem_world *world) {
     o.device_signals = 17;
     refuse(world, &o, HEM_ERR_RANGE, "17");
     o = window_kit_options(64);
+    o.mixed_barriers = 5;
+    refuse(world, &o, HEM_ERR_RANGE, "5 mixed_barriers");
+    o = window_kit_options(64);
+    o.kind = HEM_MEMORY_HOST;
+    o.mixed_barriers = 1;
+    refuse(world, &o, HEM_ERR_ARG, "mixed_barriers");
+    o = window_kit_options(64);
     o.device_peers = peers;
     o.device_peer_count = 2;
     refuse(world, &o, HEM_ERR_RANGE, "device_peers");
@@ -68,6 +75,9 @@ static void check_mismatch(hem_world *world) {
     refuse(world, &o, HEM_ERR_MISMATCH, "");
     o = window_kit_options(64);
     o.device_signals = rank == 1 ? 3 : 4;
+    refuse(world, &o, HEM_ERR_MISMATCH, "");
+    o = window_kit_options(64);
+    o.mixed_barriers = rank == 1 ? 3 : 4;
     refuse(world, &o, HEM_ERR_MISMATCH, "");
     o = window_kit_options(rank == 1 ? (size_t)1 << 55 : 64);
     refuse(world, &o, HEM_ERR_MEMORY, "");

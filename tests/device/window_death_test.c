@@ -14,7 +14,8 @@
 #include <signal.h>
 
 #define WORDS 2000
-#define CASES 5
+#define CASES 6
+#define MIXED 2 /* the last mixed barrier */
 
 typedef struct wait_args {
     window_kit_wait wait;
@@ -25,15 +26,17 @@ enum kind {
     WAIT_VICTIM,
     WAIT_SUM,
     WAIT_BARRIER,
+    WAIT_MIXED,
     WAIT_LIVING,
     WAIT_HEARD
 };
 
 DEVICE_KERNEL(wait_one, wait_args) {
     hem_group block = hem_block();
-    hem_status status = args->kind == WAIT_BARRIER
-                            ? hem_dev_barrier(args->wait.w, block, 1, args->wait.timeout_ns)
-                            : window_kit_wait_here(&args->wait, block);
+    const bool meets = args->kind == WAIT_BARRIER || args->kind == WAIT_MIXED;
+    hem_status status =
+        meets ? hem_dev_barrier(args->wait.w, block, args->wait.id, args->wait.timeout_ns)
+              : window_kit_wait_here(&args->wait, block);
     if (block.rank == 0)
         hemd_store64_relaxed(args->wait.status_p, (uint64_t)-status);
 }
@@ -121,6 +124,10 @@ static void check_waits(test *t) {
     CHECK_EQ(outcome(t, WAIT_VICTIM), (uint64_t)-HEM_ERR_PEER);
     CHECK_EQ(outcome(t, WAIT_SUM), (uint64_t)-HEM_ERR_PEER);
     CHECK_EQ(outcome(t, WAIT_BARRIER), (uint64_t)-HEM_ERR_PEER);
+    CHECK_EQ(outcome(t, WAIT_MIXED), (uint64_t)-HEM_ERR_PEER);
+    /* The kernel's entry stands, and the CPU waits no longer than it. */
+    CHECK_STATUS(hem_barrier_wait(t->window, MIXED, LIMIT), HEM_ERR_PEER);
+    CHECK_NAMES_RANK(t->victim);
     /* Nobody has told it yet, and the death is not its concern. */
     CHECK_EQ(read_word(t->statuses + WAIT_LIVING), WINDOW_KIT_NONE);
     living_meet(t);
@@ -171,6 +178,7 @@ static void prepare(test *t) {
         t->streams[kind] = device_stream_create();
     t->statuses = (uint64_t *)device_alloc((CASES + 1) * sizeof(uint64_t));
     hem_window_options o = window_kit_options(sizeof words);
+    o.mixed_barriers = MIXED + 1;
     t->window = window_kit_create(t->world, &o);
     if (t->rank != t->victim)
         return;
@@ -192,7 +200,8 @@ int rank_main(hem_world *world) {
         return die(&t);
     start(&t, WAIT_VICTIM, t.victim, 0, 8);
     start(&t, WAIT_SUM, -1, 2, 100);
-    start(&t, WAIT_BARRIER, 0, 0, 0);
+    start(&t, WAIT_BARRIER, 0, MIXED + 1, 0);
+    start(&t, WAIT_MIXED, 0, MIXED, 0);
     start(&t, WAIT_LIVING, next_living(&t, -1), 3, 1);
     check_waits(&t);
     check_memory(&t);

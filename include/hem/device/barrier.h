@@ -3,7 +3,10 @@
  * launches and graph replays, ids in any interleaving.
  *
  * One group of each rank uses an id at a time. A kernel of several blocks gives each block an id of
- * its own, or meets with its other blocks first. The CPU's barriers of the same id are others.
+ * its own, or meets with its other blocks first. The CPU's barriers of the same id are others, but for
+ * mixed ids (hem_window_options.mixed_barriers): a rank enters those each time by a kernel or by its CPU, and
+ * leaves by either; its entries and waits follow each other, which the caller sees to. Only after an error of
+ * the call that enters whoever called goes on with it: a kernel by hem_dev_barrier_wait, the CPU by hem_barrier_wait.
  *
  * The threads of the group share the ranks: a warp meets 32 of them in the time of one.
  *
@@ -14,6 +17,7 @@
 #ifndef HEM_DEVICE_BARRIER_H
 #define HEM_DEVICE_BARRIER_H
 
+#include <hem/device/mixed.h>
 #include <hem/device/window.h>
 
 /** Tell all ranks that this one has entered `epoch`, each thread of the group its share of them. `one`:
@@ -69,6 +73,36 @@ HEM_DEV hem_status hemd_barrier_enter(hem_dev_window w, hem_group g, uint32_t id
     return HEMD_FIXED32(w.home->proxied) == 0 ? HEM_OK : hemd_barrier_told(w, g, id, epoch, status);
 }
 
+/** The same of a mixed one. The entry is counted by telling oneself. The group's first barrier is there since
+ *  the last entry may be by another group, or by the CPU, of which one thread of this one has heard. */
+HEM_DEV_SLOW hem_status hemd_mixed_enter(hem_dev_window w, hem_group g, uint32_t id,
+                                         int64_t timeout_ns, uint64_t *epoch_p) {
+    hem_group_sync(g);
+    const uint64_t epoch = hemd_mixed_own(w, w.rank, HEMD_MIXED_ALL, id) + 1u;
+    if (hem_group_any(g, hemd_lacks(w, g)))
+        return HEM_ERR_UNSUPPORTED;
+    const bool proxied = HEMD_FIXED32(w.home->proxied) != 0;
+    const uint64_t until = proxied ? hemd_until(w, timeout_ns) : HEMD_NEVER;
+    hemd_fence(false);
+    hem_status status = hemd_mixed_tell_all(w, g, id, epoch, until);
+    *epoch_p = epoch;
+    if (!proxied)
+        return HEM_OK;
+    status = hemd_barrier_told(w, g, id, epoch, status);
+    return status == HEM_OK ? hemd_mixed_settle_all(w, g, id, until) : status;
+}
+
+/** Enter a barrier of either kind. */
+HEM_DEV hem_status hemd_enter(hem_dev_window w, hem_group g, uint32_t id, int64_t timeout_ns,
+                              uint64_t *epoch_p) {
+    if (!hemd_is_mixed(w, id))
+        return hemd_barrier_enter(w, g, id, timeout_ns, epoch_p);
+    uint64_t epoch = 0; /* of its own, so that the other one can stay in registers */
+    hem_status status = hemd_mixed_enter(w, g, id, timeout_ns, &epoch);
+    *epoch_p = epoch;
+    return status;
+}
+
 /** An entry that was counted and may not have been told to everybody. */
 HEM_DEV_SLOW hem_status hemd_barrier_again(hem_dev_window w, hem_group g, uint32_t id,
                                            uint64_t epoch, int64_t timeout_ns) {
@@ -78,6 +112,21 @@ HEM_DEV_SLOW hem_status hemd_barrier_again(hem_dev_window w, hem_group g, uint32
     hemd_fence(false);
     return hemd_barrier_told(w, g, id, epoch,
                              hemd_barrier_tell(w, g, id, epoch, timeout_ns, false));
+}
+
+/** The same of a mixed one, which may also not have been carried out yet. */
+HEM_DEV_SLOW hem_status hemd_mixed_again(hem_dev_window w, hem_group g, uint32_t id, uint64_t epoch,
+                                         int64_t timeout_ns) {
+    const uint64_t *told = HEMD_FIXED64(uint64_t *, w.peers[w.rank].pair_epochs) + id;
+    const uint64_t until = hemd_until(w, timeout_ns);
+    hem_status status = HEM_OK;
+    if (hem_group_any(g, hemd_mixed_is_cpus(w, id)))
+        return HEM_OK;
+    if (hem_group_any(g, hemd_load64_relaxed(told) != epoch)) {
+        hemd_fence(false);
+        status = hemd_barrier_told(w, g, id, epoch, hemd_mixed_tell_all(w, g, id, epoch, until));
+    }
+    return status == HEM_OK ? hemd_mixed_settle_all(w, g, id, until) : status;
 }
 
 /** Wait until all ranks have entered `epoch`. It cannot end well once any of them is gone. */
@@ -94,6 +143,26 @@ HEM_DEV hem_status hemd_barrier_leave(hem_dev_window w, hem_group g, uint32_t id
                                      hemd_near(peer), &patience);
     }
     return hemd_agree_all(g, status);
+}
+
+/** The same of a mixed one. */
+HEM_DEV_SLOW hem_status hemd_mixed_leave(hem_dev_window w, hem_group g, uint32_t id, uint64_t epoch,
+                                         int64_t timeout_ns) {
+    hemd_patience patience = hemd_patience_begin(timeout_ns);
+    hem_status status = HEM_OK;
+    for (int rank = (int)g.rank; rank < w.size && status == HEM_OK; rank += (int)g.size)
+        if (rank != w.rank)
+            status = hemd_mixed_wait(w, HEMD_ANYBODY, rank, HEMD_MIXED_ALL,
+                                     hemd_want_of(HEMD_WHAT_BARRIER, rank, id, HEM_GE, epoch),
+                                     &patience);
+    return hemd_agree_all(g, status);
+}
+
+/** Leave a barrier of either kind. */
+HEM_DEV hem_status hemd_leave(hem_dev_window w, hem_group g, uint32_t id, uint64_t epoch,
+                              int64_t timeout_ns) {
+    return hemd_is_mixed(w, id) ? hemd_mixed_leave(w, g, id, epoch, timeout_ns)
+                                : hemd_barrier_leave(w, g, id, epoch, timeout_ns);
 }
 
 /**
@@ -113,8 +182,8 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier(hem_dev_window w, hem_group g,
     uint64_t epoch = 0;
     hem_status status = hemd_check_want(HEM_GE, timeout_ns);
     if (status == HEM_OK)
-        status = hemd_barrier_enter(w, g, id, timeout_ns, &epoch);
-    return status == HEM_OK ? hemd_barrier_leave(w, g, id, epoch, timeout_ns) : status;
+        status = hemd_enter(w, g, id, timeout_ns, &epoch);
+    return status == HEM_OK ? hemd_leave(w, g, id, epoch, timeout_ns) : status;
 }
 
 /**
@@ -126,7 +195,7 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier(hem_dev_window w, hem_group g,
  */
 HEM_DEV hem_status hem_dev_barrier_arrive(hem_dev_window w, hem_group g, uint32_t id) {
     uint64_t epoch;
-    return hemd_barrier_exists(w, id) ? hemd_barrier_enter(w, g, id, HEMD_PROXY_LIMIT, &epoch)
+    return hemd_barrier_exists(w, id) ? hemd_enter(w, g, id, HEMD_PROXY_LIMIT, &epoch)
                                       : HEM_ERR_RANGE;
 }
 
@@ -142,10 +211,14 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_wait(hem_dev_window w, hem_gro
     if (status != HEM_OK)
         return status;
     hem_group_sync(g); /* the leader of the arrival has counted it */
-    uint64_t epoch = hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.home->epochs) + id);
+    const bool mixed = hemd_is_mixed(w, id);
+    const uint64_t epoch = mixed
+                               ? hemd_mixed_own(w, w.rank, HEMD_MIXED_ALL, id)
+                               : hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.home->epochs) + id);
     if (HEMD_FIXED32(w.home->proxied) != 0)
-        status = hemd_barrier_again(w, g, id, epoch, timeout_ns);
-    return status == HEM_OK ? hemd_barrier_leave(w, g, id, epoch, timeout_ns) : status;
+        status = mixed ? hemd_mixed_again(w, g, id, epoch, timeout_ns)
+                       : hemd_barrier_again(w, g, id, epoch, timeout_ns);
+    return status == HEM_OK ? hemd_leave(w, g, id, epoch, timeout_ns) : status;
 }
 
 /** hem_dev_barrier between this rank and `peer` alone; its ids are apart. As hem_dev_barrier. */
@@ -159,6 +232,12 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_gro
         status = HEM_ERR_UNSUPPORTED;
     if (status != HEM_OK)
         return status;
+    if (hemd_is_mixed(w, id)) {
+        hem_group_sync(g);
+        if (g.rank == 0)
+            status = hemd_mixed_meet(w, peer, id, timeout_ns);
+        return hem_group_agree(g, status);
+    }
     uint64_t *own = HEMD_FIXED64(uint64_t *, other->pair_epochs) + id;
     const uint64_t epoch = g.rank == 0 ? hemd_load64_relaxed(own) + 1u : 0;
     hem_group_sync(g);

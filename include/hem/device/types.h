@@ -41,6 +41,17 @@ typedef struct __attribute__((aligned(16))) hemd_slot {
 } hemd_slot;
 
 /**
+ * Behind the slots of signals, in either memory, rows have slots for mixed barriers: as many as there are such
+ * ids, of each kind. See mixed.h.
+ */
+enum hemd_mixed {
+    HEMD_MIXED_ALL = 0, /**< entries of the row's writer into barriers of all */
+    HEMD_MIXED_PAIR,    /**< its entries into barriers with this rank */
+    HEMD_MIXED_OWN,     /**< this rank's into those, by itself */
+    HEMD_MIXED_KINDS
+};
+
+/**
  * What a kernel needs of one rank. Constant. A line of the table, of which what a put with a signal needs comes
  * first: it is in one sector of a GPU's caches then, and its first 16 bytes are loaded in one piece
  * (hemd_head_of).
@@ -56,8 +67,9 @@ typedef struct __attribute__((aligned(16))) hemd_peer {
     const hemd_slot *in_host; /**< the same for ids from device_signals on */
     uint64_t *out_arrivals;   /**< one per barrier id, then one per pair barrier id */
     const uint64_t *in_arrivals;
-    /** This rank's own, of barriers with that peer, one per id. Of itself: the last entry into the barrier
-     *  of all that was told to everybody, if some of them are reached through a proxy. */
+    /** This rank's own, of barriers with that peer, one per id; of mixed ids, where the last order to that peer's
+     *  host to tell an entry ends in its ring. Of itself: the last entry into the barrier of all that was told to
+     *  everybody, if some of them are reached through a proxy. */
     uint64_t *pair_epochs;
     /** Through a proxy: the ring of this rank's kernels, and how many of its slots they have claimed,
      *  in their own memory. */
@@ -82,9 +94,9 @@ typedef struct __attribute__((aligned(16))) hemd_peer {
 /** What follows the bytes of an order. */
 enum hemd_order_what {
     HEMD_ORDER_NOTHING = 0,
-    HEMD_ORDER_ADD,   /**< to the slot of a signal */
-    HEMD_ORDER_SET,   /**< it */
-    HEMD_ORDER_ARRIVE /**< set an arrival; `id` counts all barriers, then all of pairs */
+    HEMD_ORDER_ADD, /**< to the slot of a signal */
+    HEMD_ORDER_SET, /**< it */
+    HEMD_ORDER_ARRIVE /**< set an arrival; `id` counts all barriers, those of pairs, then the slots of mixed ones */
 };
 
 typedef struct __attribute__((aligned(64))) hemd_order {
@@ -178,7 +190,7 @@ typedef struct hem_dev_window {
     const hemd_peer *peers; /**< one per rank */
     const hemd_home *home;
     uint32_t device_signals; /**< as in `home`; here since each signal needs it */
-    uint32_t spare;
+    uint32_t mixed_barriers; /**< ids below this are mixed */
 } hem_dev_window;
 
 /** A pipe, to be passed to kernels by value. Filled in by hem_pipe_device. */
