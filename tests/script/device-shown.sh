@@ -54,6 +54,27 @@ assert len(waits) == 1 and waits[0]["call"] == "hem_dev_take_stamped", waits
 assert waits[0]["peer"] == 1 and 0 < waits[0]["seconds"] < 60, waits
 PYTHON
 fi
+
+# Another job, whose wait began right after its start. All that is said is of one time: that job is no younger than its
+# wait, though an onlooker lets time pass to see whether kernels still wait.
+kernels=$front
+unset HEM_TEST_HANG
+start -n 3 "$programs/hang" signal
+ready 3
+both() { "$HEM" ps --json >"$dir/json" && grep -q hem_wait_signal_from "$dir/json" && grep -q hem_dev_take_stamped "$dir/json"; }
+check "not both are shown" until_true 30 both
+if command -v python3 >/dev/null; then
+    check "not of one time" python3 - "$dir/json" <<'PYTHON'
+import json, sys
+for job in json.load(open(sys.argv[1])):
+    for rank in job["ranks"]:
+        for wait in rank["waits"]:
+            assert wait["seconds"] <= job["age_seconds"], (wait, job)
+PYTHON
+fi
+kill -TERM "$front"
+finish
+front=$kernels
 kill -TERM "$front"
 finish
 summary

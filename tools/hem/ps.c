@@ -62,7 +62,7 @@ static void print_rank(const hemt_view *view, uint64_t now) {
     }
 }
 
-static void print_job(const hemt_found *found, uint64_t now) {
+static void print_job(const hemt_found *found, const hemt_beats *beats, uint64_t now) {
     char age[32];
     char command[sizeof found->command];
     age_text(seconds_between(found->start_ns, now), age, sizeof age);
@@ -72,15 +72,11 @@ static void print_job(const hemt_found *found, uint64_t now) {
            found->arena.ranks == 1 ? "rank" : "ranks", hemt_kind_name(found->arena.kind), age,
            found->maker_pid);
     printf("  %5s  %-8s %-9s %s\n", "RANK", "PID", "STATE", "WHAT");
-    hemt_beats beats;
-    hemt_beats_take(&found->arena, &beats);
-    now = now_ns();
     for (uint32_t r = 0; r < found->arena.ranks; r++) {
         hemt_view view;
-        hemt_view_take(&found->arena, &beats, now, r, 0, &view);
+        hemt_view_take(&found->arena, beats, now, r, 0, &view);
         print_rank(&view, now);
     }
-    hemt_beats_free(&beats);
 }
 
 static void json_wait(hemt_json *json, const hemt_view *view, uint32_t i, uint64_t now) {
@@ -118,7 +114,8 @@ static void json_rank(hemt_json *json, const hemt_view *view, uint64_t now) {
     hemt_json_close(json, '}');
 }
 
-static void json_job(hemt_json *json, const hemt_found *found, uint64_t now) {
+static void json_job(hemt_json *json, const hemt_found *found, const hemt_beats *beats,
+                     uint64_t now) {
     char name[32];
     snprintf(name, sizeof name, "%016" PRIx64, found->job);
     hemt_json_open(json, NULL, '{');
@@ -129,37 +126,50 @@ static void json_job(hemt_json *json, const hemt_found *found, uint64_t now) {
     hemt_json_seconds(json, "age_seconds", seconds_between(found->start_ns, now));
     hemt_json_number(json, "size", found->arena.ranks);
     hemt_json_open(json, "ranks", '[');
-    hemt_beats beats;
-    hemt_beats_take(&found->arena, &beats);
-    now = now_ns();
     for (uint32_t r = 0; r < found->arena.ranks; r++) {
         hemt_view view;
-        hemt_view_take(&found->arena, &beats, now, r, 0, &view);
+        hemt_view_take(&found->arena, beats, now, r, 0, &view);
         json_rank(json, &view, now);
     }
-    hemt_beats_free(&beats);
     hemt_json_close(json, ']');
     hemt_json_close(json, '}');
 }
 
-static void show(const hemt_jobs *jobs, bool as_json) {
+/* One time for everything that is said of all jobs. */
+static void show(const hemt_jobs *jobs, const hemt_beats *beats, bool as_json) {
     uint64_t now = now_ns();
     hemt_json json = {.out = stdout};
     if (as_json)
         hemt_json_open(&json, NULL, '[');
     for (size_t i = 0; i < jobs->count; i++) {
         if (as_json) {
-            json_job(&json, &jobs->list[i], now);
+            json_job(&json, &jobs->list[i], &beats[i], now);
             continue;
         }
         if (i > 0)
             putchar('\n');
-        print_job(&jobs->list[i], now);
+        print_job(&jobs->list[i], &beats[i], now);
     }
     if (as_json)
         hemt_json_close(&json, ']');
     else if (jobs->count == 0)
         puts("no Hem job of yours is running");
+}
+
+static bool look_and_show(const hemt_jobs *jobs, bool as_json) {
+    bool any = false;
+    hemt_beats *beats = calloc(jobs->count + 1, sizeof *beats);
+    if (beats == NULL)
+        return false;
+    for (size_t i = 0; i < jobs->count; i++)
+        any = hemt_beats_take(&jobs->list[i].arena, &beats[i]) || any;
+    if (any)
+        hemt_beats_pass();
+    show(jobs, beats, as_json);
+    for (size_t i = 0; i < jobs->count; i++)
+        hemt_beats_free(&beats[i]);
+    free(beats);
+    return true;
 }
 
 int hemt_ps(int argc, char **argv) {
@@ -185,7 +195,11 @@ int hemt_ps(int argc, char **argv) {
         hemt_say("ps", "cannot read /proc: %s", strerror(error));
         return HEMT_EXIT_FAILED;
     }
-    show(&jobs, as_json);
+    bool shown = look_and_show(&jobs, as_json);
     hemt_jobs_free(&jobs);
+    if (!shown) {
+        hemt_say("ps", "no memory to look at them");
+        return HEMT_EXIT_FAILED;
+    }
     return fflush(stdout) == 0 ? EXIT_SUCCESS : HEMT_EXIT_FAILED;
 }

@@ -28,7 +28,8 @@ char *hemt_report_job(const hemt_job *job) {
     if (out == NULL)
         return NULL;
     hemt_beats beats;
-    hemt_beats_take(&job->arena, &beats);
+    if (hemt_beats_take(&job->arena, &beats))
+        hemt_beats_pass();
     uint64_t now = hemt_job_now(job);
     for (uint32_t r = 0; r < job->options->ranks; r++)
         print_rank(out, job, &beats, r, now);

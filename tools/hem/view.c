@@ -23,13 +23,17 @@ static bool any_note(const hemi_arena *arena) {
     return false;
 }
 
-void hemt_beats_take(const hemi_arena *arena, hemt_beats *beats_p) {
+bool hemt_beats_take(const hemi_arena *arena, hemt_beats *beats_p) {
     beats_p->seqs = any_note(arena) ? calloc(arena->ranks, HEMI_NOTES * sizeof(uint32_t)) : NULL;
     if (beats_p->seqs == NULL)
-        return;
+        return false;
     for (uint32_t rank = 0; rank < arena->ranks; rank++)
         for (uint32_t slot = 0; slot < HEMI_NOTES; slot++)
             beats_p->seqs[rank * (size_t)HEMI_NOTES + slot] = hemi_note_seq(arena, rank, slot);
+    return true;
+}
+
+void hemt_beats_pass(void) {
     hemi_platform_real()->nap(NULL, HEMI_NOTE_BEAT_NS);
 }
 

@@ -16,9 +16,12 @@ typedef struct hemt_beats {
     uint32_t *seqs; /**< HEMI_NOTES of each rank; NULL: no kernel has waited for long */
 } hemt_beats;
 
-/** Look at the notes, and let so much time pass that those of kernels that wait change. At once if there are
- *  none. What there is no memory for is not shown. */
-void hemt_beats_take(const hemi_arena *arena, hemt_beats *beats_p);
+/** Look at a job's notes. @return whether there are any: hemt_beats_pass comes next then. What there is no memory
+ *  for is not shown. */
+bool hemt_beats_take(const hemi_arena *arena, hemt_beats *beats_p);
+
+/** Let so much time pass that the notes of kernels that wait change, once for all jobs. */
+void hemt_beats_pass(void);
 void hemt_beats_free(hemt_beats *beats);
 
 typedef struct hemt_view {
@@ -34,8 +37,8 @@ typedef struct hemt_view {
     char about[128]; /**< the state in words, with what has ended and when */
 } hemt_view;
 
-/** Look at a rank, after hemt_beats_take and the time `now_ns`. `child` is its process if the arena does not
- *  say, or 0. Never blocks for long. */
+/** Look at a rank at the time `now_ns`, which is after hemt_beats_take and what that asks for. `child` is its
+ *  process if the arena does not say, or 0. Never blocks for long. */
 void hemt_view_take(const hemi_arena *arena, const hemt_beats *beats, uint64_t now_ns,
                     uint32_t rank, pid_t child, hemt_view *view_p);
 
