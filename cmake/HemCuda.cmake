@@ -3,6 +3,7 @@
 #
 #   HEM_CUDA                AUTO: if there is an nvcc; ON: it must be there; OFF
 #   HEM_CUDA_ARCHITECTURES  of everything, such as 90, to build for one GPU only
+#   HEM_GPU_LOCK            OFF: as many tests run on the GPU at a time as ctest -j says
 #
 # nvcc is $CUDACXX, or in the PATH, or in /usr/local/cuda/bin.
 
@@ -10,6 +11,7 @@ set(HEM_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO, ON or OFF")
 set_property(CACHE HEM_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(HEM_CUDA_ARCHITECTURES "" CACHE STRING
     "Compute capabilities to build for, such as 90; empty: all that Hem supports")
+option(HEM_GPU_LOCK "Tests on a GPU run one at a time" ON)
 set(HEM_CUDA_FOUND OFF)
 
 # What CUDA 12.4 cannot do without, and what the module is built for as far as nvcc knows it.

@@ -75,7 +75,9 @@ function(hem_add_gpu_test name timeout labels)
     hem_add_test(${name} ${timeout} "gpu;${labels}" ${ARGN})
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT
         HEM_DEVICE_MODULE=$<TARGET_FILE:${gpu_module}>)
-    set_property(TEST ${name} PROPERTY RESOURCE_LOCK gpu)
+    if(HEM_GPU_LOCK)
+        set_property(TEST ${name} PROPERTY RESOURCE_LOCK gpu)
+    endif()
 endfunction()
 
 # The twin of a test of tests/device on a GPU: the same source, by nvcc. tests/CMakeLists.txt calls
