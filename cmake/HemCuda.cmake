@@ -41,7 +41,8 @@ function(hem_find_nvcc)
     return(PROPAGATE nvcc_version)
 endfunction()
 
-# All of `cuda_wanted` that this nvcc compiles for as machine code, the newest as PTX too.
+# All of `cuda_wanted` that this nvcc compiles for as machine code, and PTX: of the newest, for GPUs that are newer
+# still, and of the oldest, for those in between that none of the machine code is for (of 11.0, say).
 function(hem_cuda_architectures)
     execute_process(COMMAND ${HEM_NVCC} --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
     string(REGEX MATCHALL "[0-9]+" known "${known}")
@@ -52,7 +53,10 @@ function(hem_cuda_architectures)
             set(newest ${architecture})
         endif()
     endforeach()
-    list(APPEND architectures ${newest}-virtual)
+    list(GET architectures 0 oldest)
+    string(REPLACE real virtual oldest ${oldest})
+    list(APPEND architectures ${oldest} ${newest}-virtual)
+    list(REMOVE_DUPLICATES architectures)
     return(PROPAGATE architectures)
 endfunction()
 
