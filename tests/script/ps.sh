@@ -27,10 +27,14 @@ else
 fi
 
 word=a-word-to-find-$$
-start -n 3 "$programs/hang" signal "$word"
+start -n 3 --grace 5000 "$programs/hang" signal "$word"
 ready 3
-waits() { look && job_lines "$word" | grep -q hem_wait_signal_from; }
-check "rank 1 does not wait" until_true 10 waits
+# Rank 1 has what rank 0 sends, and waits for more, as rank 2 does.
+waits() {
+    look && job_lines "$word" | grep -qE '^ +1  .*hem_wait_signal_from: .*is 4, wants >= 5' &&
+        job_lines "$word" | grep -qE '^ +2  .*hem_wait_signal_from: .*is 0, wants >= 5'
+}
+check "ranks 1 and 2 do not wait" until_true 10 waits
 has "$word" "^job [0-9a-f]{16}  .*hang signal $word$" "head"
 has "$word" '^  3 ranks, launched, for [0-9.]+ s, made by process [0-9]+$' "head"
 has "$word" '^ +0  [0-9]+ +running +running, in no Hem call that waits$' "rank 0"

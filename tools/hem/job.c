@@ -250,8 +250,10 @@ int64_t hemt_job_tick(hemt_job *job) {
     uint64_t now = hemt_job_now(job);
     uint64_t next = job->undeclared > 0 ? declare_late(job, now) : UINT64_MAX;
     uint64_t limit = job->start_ns + (uint64_t)job->options->timeout_ns;
-    if (job->phase == HEMT_PHASE_RUN && job->options->timeout_ns > 0 && now >= limit)
+    if (job->phase == HEMT_PHASE_RUN && job->options->timeout_ns > 0 && now >= limit) {
         time_is_up(job);
+        now = hemt_job_now(job); /* it may have looked at kernels for a while */
+    }
     if (job->phase == HEMT_PHASE_GRACE && now >= job->phase_ends_ns) {
         if (job->cause == HEMT_CAUSE_SIGNAL)
             hemt_job_kill(job);

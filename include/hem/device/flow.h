@@ -142,7 +142,7 @@ HEM_DEV hem_status hemd_flow_patience(const hemd_flow *flow, bool receives, uint
         hemd_relax();
         return HEM_OK;
     }
-    if (*polls == HEMD_POLLS)
+    if (*since == 0)
         *since = hemd_now_ns();
     hem_status status = hemd_pipe_look(flow->pipe, flow->way, receives, flow->deal->bytes,
                                        hemd_asks_host(*polls), *since, flow->timeout_ns);

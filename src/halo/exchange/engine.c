@@ -95,8 +95,8 @@ static void await_here(pen *p, bool filled, enum hemi_halo_engine_at now) {
         }
 }
 
-static void put_start(pen *p, const hemi_halo_plan *plan) {
-    if (p->d->engine->x->run_timeout_ns > 0)
+static void put_start(pen *p, const hemi_halo_plan *plan, bool tells) {
+    if (p->d->engine->x->run_timeout_ns > 0 || !tells)
         store(p, &p->d->words_device->since, 0);
     store(p, &p->d->words_device->at, HEMI_HALO_ENGINE_STARTS);
     set_there(p, false);
@@ -138,7 +138,7 @@ hem_status hemi_halo_engine_put(hemi_halo_device *d, const hemi_halo_plan *plan,
     if (finishes)
         put_finish(&p);
     else
-        put_start(&p, plan);
+        put_start(&p, plan, tells);
     if (tells)
         store(&p, &d->words_device->counted, d->launched + 1);
     if (p.status == HEM_OK)

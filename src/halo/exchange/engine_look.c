@@ -58,24 +58,25 @@ static bool waits_for(const hemi_halo_device *d, size_t lane, uint64_t at) {
            flag == 0 && hemi_load64_acquire(&d->words->at) == at;
 }
 
-/* Whether a run that waits has done so for too long. The start of each run sets `since` to 0. */
-static bool is_late(const hemi_halo_engine *engine, uint64_t now) {
-    hemd_halo_host *words = engine->x->device->words;
-    if (engine->x->run_timeout_ns <= 0)
-        return false;
-    uint64_t since = hemi_load64_acquire(&words->since);
-    if (since == 0)
-        hemi_store64_relaxed(&words->since, now);
-    return since != 0 && now - since > (uint64_t)engine->x->run_timeout_ns;
-}
-
-/* Keep when the stream was first seen where it is. */
+/* Keep when the stream was first seen where it is, and since when its run waits. A start sets `since` to 0, but
+ * for one of a run without a limit that is counted. */
 static void watch_turn(hemi_halo_engine *engine, uint64_t at, uint64_t now) {
-    uint64_t turn = hemi_load64_relaxed(&engine->x->device->words->counted) << 8 | at;
-    if (turn == engine->turn)
+    hemd_halo_host *words = engine->x->device->words;
+    uint64_t turn = hemi_load64_relaxed(&words->counted) << 8 | at;
+    bool begins = waits(at) && hemi_load64_acquire(&words->since) == 0;
+    if (begins)
+        hemi_store64_relaxed(&words->since, now);
+    if (turn == engine->turn && !begins)
         return;
     engine->turn = turn;
     engine->turn_ns = now;
+}
+
+/* Whether a run that waits has done so for too long. The next one may have begun meanwhile. */
+static bool is_late(const hemi_halo_engine *engine, uint64_t now) {
+    uint64_t since = hemi_load64_acquire(&engine->x->device->words->since);
+    return engine->x->run_timeout_ns > 0 && since != 0 &&
+           now - since > (uint64_t)engine->x->run_timeout_ns;
 }
 
 /* Tell onlookers for whom a stream waits: for the first neighbour that has not come. */
