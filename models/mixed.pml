@@ -7,16 +7,18 @@
  * is told in both memories; a rank's next epoch is one more than the later of its own two words.
  *
  * Rank 0 reaches rank 1 through its host: data and entries of its kernels wait in one ring, those of its CPU in
- * another. The host takes from either. Everybody waits until the host has taken what its CPU ordered, and what
- * its kernels ordered before the kernel's entry was over.
+ * another. The host takes from either. Who orders by its CPU waits until the host has taken the order; a kernel that
+ * enters waits for all that was put before, and then tells of its entry, which may be taken later.
  *
  * What is stored after a fence becomes visible in any order, so a kernel's two words are stored in either.
- * Before it enters, a rank puts the number of the round at the others; who leaves must find it, and must have
- * counted as many entries as there were rounds. A wait that never ends is an invalid end state.
+ * Before it enters, a rank puts the number of the round at the others, and one of them also into a place of all, in each
+ * round another one; who leaves must find both, the latter from this round or a later one, and must have
+ * counted as many entries as there were rounds. A wait that never ends is an invalid end state. Barriers of two and
+ * entries that are taken up again are not in it (tests/device/proto_ring_test.c).
  *
- * Mutants: MUT_NO_SETTLE (a kernel does not wait for what it has ordered), MUT_OWN_LANE (epochs are
- * counted by kernels and by CPUs apart), MUT_ONE_HOME (kernels tell kernels only), MUT_ONE_LANE (a CPU looks at
- * what CPUs told only).
+ * Mutants: MUT_NO_SETTLE (a kernel does not wait for what it has ordered), MUT_LATE_SETTLE (it does after it has told
+ * the others), MUT_OWN_LANE (epochs are counted by kernels and by CPUs apart), MUT_ONE_HOME (kernels tell
+ * kernels only), MUT_ONE_LANE (a CPU looks at what CPUs told only).
  */
 
 #define RANKS 3
@@ -27,6 +29,7 @@
 #define AT(t, s) ((t) * RANKS + (s))
 #define LATER(a, b) ((a) > (b) -> (a) : (b))
 #define FAR(s, t) ((s) == 0 && (t) == 1)
+#define IS_LAST(s, t, value) (((t) + 1 + (value) % 2) % RANKS == (s))
 #define DATA 0
 #define ARRIVE 1
 
@@ -35,6 +38,7 @@ byte dev_cpu[9];
 byte host_kernel[9];
 byte host_cpu[9];
 byte data[9];
+byte last[3];
 
 chan kernels = [4] of { bit, byte };
 chan cpus = [2] of { bit, byte };
@@ -54,7 +58,14 @@ inline put(t)
     if
     :: t == me -> skip
     :: t != me && FAR(me, t) -> order(DATA, round + 1)
-    :: else -> data[AT(t, me)] = round + 1
+    :: else ->
+        atomic {
+            data[AT(t, me)] = round + 1;
+            if
+            :: IS_LAST(me, t, round + 1) -> last[t] = round + 1
+            :: else
+            fi
+        }
     fi
 }
 
@@ -120,19 +131,34 @@ proctype Rank(byte me)
 #endif
         fi;
         put(0); put(1); put(2);
+#if !defined(MUT_NO_SETTLE) && !defined(MUT_LATE_SETTLE)
+        me != 0 || cpu || kernels_left == 0;
+#endif
         tell(me); tell((me + 1) % RANKS); tell((me + 2) % RANKS);
-#ifndef MUT_NO_SETTLE
+#ifdef MUT_LATE_SETTLE
         me != 0 || kernels_left == 0;
 #endif
         either();
         await(0); await(1); await(2);
         round++;
         assert(epoch == round);
+        assert(last[me] >= round);
         assert(me == 0 || data[AT(me, 0)] >= round);
         assert(me == 1 || data[AT(me, 1)] >= round);
         assert(me == 2 || data[AT(me, 2)] >= round)
     :: else -> break
     od
+}
+
+inline put_far(value)
+{
+    atomic {
+        data[AT(1, 0)] = value;
+        if
+        :: IS_LAST(0, 1, value) -> last[1] = value
+        :: else
+        fi
+    }
 }
 
 proctype Host()
@@ -143,13 +169,13 @@ end:
     do
     :: kernels ? what, value ->
         if
-        :: what == DATA -> data[AT(1, 0)] = value
+        :: what == DATA -> put_far(value)
         :: else -> dev_kernel[AT(1, 0)] = value; host_kernel[AT(1, 0)] = value
         fi;
         kernels_left--
     :: cpus ? what, value ->
         if
-        :: what == DATA -> data[AT(1, 0)] = value
+        :: what == DATA -> put_far(value)
         :: else -> dev_cpu[AT(1, 0)] = value
         fi;
         cpus_left--

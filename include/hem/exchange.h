@@ -210,9 +210,10 @@ HEM_API hem_op *hem_exchange_op(hem_exchange *exchange);
  * On a stream of hem_stream_cuda, for exchanges with fields in device memory, this launches a kernel;
  * with HEM_EXCHANGE_ENGINES it puts copies and memory operations on the stream instead. It may be
  * captured into a graph, each replay of which is a run, also mixed with others. The caller orders the
- * streams of different runs, and keeps the stream until the run was finished, by whatever call, or refused. The first run with a `how` makes its tables, too, and may allocate device
- * memory for them (everything, forward, has its own from the start). In a capture that is HEM_ERR_ARG:
- * call hem_exchange_prepare first. hem_exchange_status tells what fails later.
+ * streams of different runs, and keeps the stream until the run was finished, by whatever call, or its
+ * finish was refused with HEM_ERR_REVOKED. The first run with a `how` makes its tables, too, and may
+ * allocate device memory for them (everything, forward, has its own from the start). In a capture that is
+ * HEM_ERR_ARG: call hem_exchange_prepare first. hem_exchange_status tells what fails later.
  *
  * @return as hem_exchange_start, and as hem_stream_call; HEM_ERR_UNSUPPORTED if the stream is a
  *         device's and the exchange is not.

@@ -92,8 +92,8 @@ typedef struct hem_window_options {
      *  gone or the world revoked. */
     int64_t proxy_timeout_ns;
     /** Of a window in device memory: barrier ids below this are mixed. A rank enters those each time by its
-     *  CPU or by a kernel, as it likes, and either may leave; the caller sees to it that the entries and
-     *  waits of one rank follow each other. The other ids are two barriers each, one of CPUs and one of
+     *  CPU or by a kernel, as it likes, and either may leave, of two ranks, too; the caller sees to it that the
+     *  entries and waits of one rank follow each other. The other ids are two barriers each, one of CPUs and one of
      *  kernels. Default 0. At most `barriers`. */
     uint32_t mixed_barriers;
 } hem_window_options;
@@ -186,7 +186,7 @@ HEM_API HEM_MUST_CHECK hem_status hem_put_value(hem_window *window, int peer, si
  * Acquires and releases what is in place; short payloads of hem_put_signal need hem_flush first.
  * `old_p` may be NULL. Local. From any thread.
  * @return HEM_OK, HEM_ERR_RANGE, HEM_ERR_ARG if misaligned, HEM_ERR_UNSUPPORTED over the caller's
- *         own memory, HEM_ERR_PEER.
+ *         own memory and in device memory (kernels have them there), HEM_ERR_PEER.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_fetch_add(hem_window *window, int peer, size_t offset,
                                                 uint64_t add, uint64_t *old_p);

@@ -38,9 +38,9 @@ static bool has_come_pair(const pair_wait *w) {
             hemi_mixed_heard(w->window, w->peer->rank, HEMD_MIXED_PAIR, w->id, w->epoch));
 }
 
-/* Tell this rank's kernels and the peer's. May be called again, until it succeeds. */
+/* Tell this rank's kernels and the peer's, of a mixed barrier. May be called again, until it succeeds. */
 static hem_status tell_kernels(pair_wait *w) {
-    if (!hemi_is_mixed(w->window, w->id) || w->state->told == w->state->arrived)
+    if (w->state->told == w->state->arrived)
         return HEM_OK;
     const uint32_t peer = w->peer->rank;
     hem_status status = hemi_mixed_tell(w->window, peer, HEMD_MIXED_OWN, w->id, w->state->arrived);
@@ -56,7 +56,7 @@ static hem_status arrive_pair(pair_wait *w, const char *call) {
         return hemi_fail(HEM_ERR_ARG, "%s: barrier %u with rank %u was entered and not yet left",
                          call, w->id, w->peer->rank);
     w->state->arrived = ++w->epoch;
-    hem_status status = tell_kernels(w);
+    hem_status status = hemi_is_mixed(w->window, w->id) ? tell_kernels(w) : HEM_OK;
     hemi_barrier_tell(w->window, w->peer, pair_arrival(w->window, w->peer->out_arrivals, w->id),
                       w->epoch);
     return status;
@@ -65,7 +65,7 @@ static hem_status arrive_pair(pair_wait *w, const char *call) {
 static hem_status take_up_pair(pair_wait *w, const char *call) {
     if (w->epoch == w->state->passed)
         return hemi_barrier_fail(w->id, call);
-    return tell_kernels(w);
+    return hemi_is_mixed(w->window, w->id) ? tell_kernels(w) : HEM_OK;
 }
 
 static hem_status poll_pair(void *arg) {

@@ -42,7 +42,7 @@ typedef struct hemi_device_layout {
     uint64_t peers;  /**< the table of hemd_peer */
     uint64_t home;
     uint64_t bytes;          /**< of the whole control block */
-    uint64_t host_row_bytes; /**< 0: no id is for CPUs */
+    uint64_t host_row_bytes; /**< 0: no id is for CPUs, and no barrier is mixed */
     uint64_t host_bytes;     /**< of all slots in host memory */
 } hemi_device_layout;
 

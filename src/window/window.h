@@ -17,7 +17,7 @@
 typedef struct hemi_barrier_state {
     uint64_t arrived; /**< how often this rank has entered */
     uint64_t passed;  /**< how often it has left */
-    uint64_t told;    /**< how often it had entered and passed that on; only in groups */
+    uint64_t told;    /**< how often it had entered and passed that on: in groups, or to kernels */
 } hemi_barrier_state;
 
 /** A peer's entry into a barrier, written by it alone: see `look` in window/line.h. */
@@ -83,6 +83,7 @@ struct hem_window {
     uint32_t size;
     uint32_t signals;
     uint32_t barriers;
+    uint32_t mixed_barriers; /**< ids below are of CPUs and kernels together; 0 in host memory */
     uint32_t counters;
     uint32_t quick; /**< ranks that hemi_peer_ready serves: all, or none in device memory */
     bool own_memory;
@@ -96,7 +97,6 @@ struct hem_window {
     hem_buffer *buffers;
     size_t buffer_count;
     uint32_t device_signals; /**< ids below are for kernels to wait for; 0 in host memory */
-    uint32_t mixed_barriers; /**< ids below are of CPUs and kernels together; the same */
     struct hemi_window_device *device; /**< NULL in host memory: window/device.h */
 };
 

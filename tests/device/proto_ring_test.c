@@ -1,8 +1,9 @@
 /*
  * Kernels with a peer behind a ring that is full, and whose host does nothing for a while: barriers end at
  * their time limit, and puts, signals, flushes and entries into barriers at the window's. Nothing is ordered
- * by those that gave up. An entry into a barrier stands, the wait that takes it up again tells it to
- * everybody once there is room, and slots are taken once each. The test plays the peer's host.
+ * by those that gave up. An entry into a barrier of all is told to nobody before all that was ordered has been
+ * carried out; it stands, the wait that takes it up again tells it to everybody once it may, and slots are
+ * taken once each. The test plays the peer's host.
  *
  * hem-test: ranks=1 timeout=60
  */
@@ -17,6 +18,8 @@ enum {
     ENTER,
     TAKE_UP,
     PAIR,
+    ENTER_PAIR,
+    TAKE_UP_PAIR,
     FILL, /* all that is free but `rounds` slots */
     PUT,  /* what takes `rounds` slots, with a signal */
     SIGNAL,
@@ -53,6 +56,10 @@ HEM_DEV hem_status act_on(hem_dev_window w, hem_group g, const proto_args *args)
         return hem_dev_barrier_wait(w, g, id, args->timeout_ns);
     case PAIR:
         return hem_dev_barrier_peer(w, g, (int)FAR, id, args->timeout_ns);
+    case ENTER_PAIR:
+        return hem_dev_barrier_peer_arrive(w, g, (int)FAR, id);
+    case TAKE_UP_PAIR:
+        return hem_dev_barrier_peer_wait(w, g, (int)FAR, id, args->timeout_ns);
     case PUT:
         return hem_dev_put_signal(w, g, (int)FAR, 16, args->ranks[0].data,
                                   (uint64_t)args->rounds * HEMD_RING_CHUNK - 8u, 2, 1);
@@ -152,64 +159,86 @@ static void open_kit(kit *k) {
     free(shadow);
 }
 
-static void check_barrier(kit *k, uint32_t scope) {
-    uint64_t epoch = entered(k) + 1, told = 0;
-    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+static uint64_t told(const kit *k) {
+    uint64_t epoch = 0;
+    device_copy(&epoch, &k->p.ranks[1].rows[0].arrivals[ID], sizeof epoch);
+    return epoch;
+}
+
+/* Of so many orders that are under way, the host has carried out all but one, then the last, too. */
+static void check_barrier(kit *k, uint32_t scope, uint32_t orders) {
+    uint64_t epoch = entered(k) + 1;
+    expect(k, FILL, HEMD_RING_SLOTS - orders + (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
     uint64_t full = claimed(k);
-    CHECK_EQ(full, k->taken + HEMD_RING_SLOTS);
+    CHECK_EQ(full, k->taken + orders);
     int64_t start = harness_now();
     expect(k, ENTER, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
     expect(k, TAKE_UP, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
     CHECK(harness_now() - start >= 2 * HEM_MS(SHORT_MS));
     expect(k, TAKE_UP, 0, scope, 0, HEM_ERR_TIMEOUT);
-    /* It counts; who is mapped has been told, and nothing was ordered. */
+    /* It counts; nobody has been told, and nothing was ordered. */
     CHECK_EQ(entered(k), epoch);
     CHECK_EQ(claimed(k), full);
-    device_copy(&told, &k->p.ranks[1].rows[0].arrivals[ID], sizeof told);
-    CHECK_EQ(told, epoch);
+    CHECK_EQ(told(k), epoch - 1);
     /* Though all others have come: they would wait for this one for ever. */
     arrive(k, 1, ID, epoch);
     arrive(k, (int)FAR, ID, epoch);
     expect(k, TAKE_UP, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
+    __atomic_store_n(&k->ring->taken, full - 1, __ATOMIC_RELEASE);
+    expect(k, TAKE_UP, 0, scope, 0, HEM_ERR_TIMEOUT);
+    CHECK_EQ(told(k), epoch - 1);
+    CHECK_EQ(claimed(k), full);
     carry_out(k, ID, 0);
     expect(k, TAKE_UP, 0, scope, LIMIT, HEM_OK);
+    CHECK_EQ(told(k), epoch);
     CHECK_EQ(claimed(k), full + 1);
     /* It is told once. */
     expect(k, TAKE_UP, 0, scope, LIMIT, HEM_OK);
     CHECK_EQ(claimed(k), full + 1);
     carry_out(k, ID, epoch);
     CHECK_EQ(entered(k), epoch);
-}
-
-/* A slot that is free while others are not may be taken by one with a limit; and with none it is as ever. */
-static void check_last_slot(kit *k, uint32_t scope) {
-    uint64_t epoch = entered(k) + 1;
-    expect(k, FILL, 1 + (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
-    arrive(k, 1, ID, epoch);
-    expect(k, ENTER, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT); /* in vain for the far one */
-    CHECK_EQ(claimed(k), k->taken + HEMD_RING_SLOTS);
-    arrive(k, (int)FAR, ID, epoch);
-    expect(k, TAKE_UP, 0, scope, HEM_MS(SHORT_MS), HEM_OK);
-    carry_out(k, ID, epoch);
+    /* Without a limit it is as ever. */
     arrive(k, 1, ID, epoch + 1);
     arrive(k, (int)FAR, ID, epoch + 1);
     expect(k, ENTER, 0, scope, HEM_FOREVER, HEM_OK);
     carry_out(k, ID, epoch + 1);
 }
 
-static void check_pair(kit *k, uint32_t scope) {
-    const uint32_t at = PROTO_BARRIERS + ID;
+static uint64_t entered_pair(const kit *k) {
     uint64_t epoch = 0;
     device_copy(&epoch, &k->p.ranks[0].pair_epochs[FAR][ID], sizeof epoch);
+    return epoch;
+}
+
+/* Between two nobody else is concerned: the order waits for room only, behind the others. */
+static void check_pair(kit *k, uint32_t scope) {
+    const uint32_t at = PROTO_BARRIERS + ID;
+    const uint64_t epoch = entered_pair(k) + 1;
     expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
     uint64_t full = claimed(k);
     expect(k, PAIR, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
+    expect(k, TAKE_UP_PAIR, 0, scope, 0, HEM_ERR_TIMEOUT);
     CHECK_EQ(claimed(k), full);
+    CHECK_EQ(entered_pair(k), epoch);
     carry_out(k, at, 0);
-    /* The next one makes up for it. */
-    arrive(k, (int)FAR, at, epoch + 2);
-    expect(k, PAIR, 0, scope, LIMIT, HEM_OK);
+    /* It stands, and now the peer is told. */
+    expect(k, TAKE_UP_PAIR, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
     CHECK_EQ(claimed(k), full + 1);
+    carry_out(k, at, epoch);
+    arrive(k, (int)FAR, at, epoch);
+    expect(k, TAKE_UP_PAIR, 0, scope, 0, HEM_OK);
+    carry_out(k, at, epoch);
+    CHECK_EQ(entered_pair(k), epoch);
+    /* The last slot is taken by one with a limit, too; and in halves. */
+    expect(k, FILL, 1 + (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+    expect(k, PAIR, 0, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT); /* in vain for the far one */
+    CHECK_EQ(claimed(k), k->taken + HEMD_RING_SLOTS);
+    carry_out(k, at, epoch + 1);
+    expect(k, ENTER_PAIR, 0, scope, 0, HEM_OK);
+    carry_out(k, at, epoch + 2);
+    expect(k, TAKE_UP_PAIR, 0, scope, 0, HEM_ERR_TIMEOUT);
+    arrive(k, (int)FAR, at, epoch + 2);
+    expect(k, TAKE_UP_PAIR, 0, scope, 0, HEM_OK);
     carry_out(k, at, epoch + 2);
 }
 
@@ -239,7 +268,7 @@ static void arrive_mixed(const kit *k, int rank, uint32_t kind, bool cpu, uint64
     device_copy(cpu ? &slot->cpu : &slot->kernel, &epoch, sizeof epoch);
 }
 
-/* Rank `there` has heard of rank 0's entry, where kernels look and where its CPU does. */
+/* What rank `there` has heard of rank 0's entries, where kernels look and where its CPU does. */
 static void expect_told(kit *k, int there, int row, uint32_t kind, uint64_t epoch) {
     const uint32_t at = mixed_at(kind);
     const uint32_t host_at = PROTO_SIGNALS - PROTO_DEVICE_SIGNALS + at;
@@ -248,6 +277,13 @@ static void expect_told(kit *k, int there, int row, uint32_t kind, uint64_t epoc
     CHECK_EQ(slot.kernel, epoch);
     CHECK_EQ(__atomic_load_n(&k->p.host->slots[there][row][host_at].kernel, __ATOMIC_ACQUIRE),
              epoch);
+}
+
+static uint64_t told_mixed(kit *k) {
+    return __atomic_load_n(
+        &k->p.host->slots[1][0][PROTO_SIGNALS - PROTO_DEVICE_SIGNALS + mixed_at(HEMD_MIXED_ALL)]
+             .kernel,
+        __ATOMIC_ACQUIRE);
 }
 
 static void launch_mixed(kit *k, uint32_t what, uint32_t scope, int64_t timeout_ns) {
@@ -266,22 +302,30 @@ static void expect_mixed(kit *k, hem_status want) {
     CHECK_EQ(proto_word(&k->p, 0, 0), (uint64_t)(uint32_t)-want);
 }
 
+static void arrive_all(const kit *k, uint64_t epoch) {
+    arrive_mixed(k, 1, HEMD_MIXED_ALL, false, epoch);
+    arrive_mixed(k, (int)FAR, HEMD_MIXED_ALL, true, epoch);
+}
+
 /*
- * Into a mixed barrier: the far rank's host must have carried out all that was ordered before the entry is over,
- * though everybody has come, since the next one may be by the CPU, whose orders wait in another ring.
+ * Into a mixed barrier: the far rank's host must have carried out all that was ordered before anybody is told of the
+ * entry, though everybody has come, since the next one may be by the CPU, whose orders wait in another ring.
  */
 static void check_mixed(kit *k, uint32_t what, uint32_t kind, uint32_t scope, uint64_t epoch) {
-    const uint64_t before = claimed(k);
-    const uint64_t *turn = &k->ring->orders[before % HEMD_RING_SLOTS].turn;
+    expect(k, SIGNAL, 0, scope, 0, HEM_OK);
+    const uint64_t before = claimed(k), heard = told_mixed(k);
     arrive_mixed(k, 1, kind, true, epoch);
     arrive_mixed(k, (int)FAR, kind, false, epoch);
     launch_mixed(k, what, scope, LIMIT);
-    while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) != before + 1)
-        harness_sleep_ms(1);
     harness_sleep_ms(SHORT_MS);
     CHECK_EQ(proto_word(&k->p, 0, 0), 999);
-    carry_out(k, 2 * PROTO_BARRIERS + mixed_at(kind), epoch);
+    CHECK_EQ(claimed(k), before);
+    CHECK_EQ(told_mixed(k), heard);
+    carry_out(k, 0, 0);
     expect_mixed(k, HEM_OK);
+    /* The order that tells it need not have been carried out. */
+    CHECK_EQ(claimed(k), before + 1);
+    carry_out(k, 2 * PROTO_BARRIERS + mixed_at(kind), epoch);
     if (kind == HEMD_MIXED_ALL) {
         expect_told(k, 1, 0, kind, epoch);
         expect_told(k, 0, 0, kind, epoch);
@@ -290,48 +334,60 @@ static void check_mixed(kit *k, uint32_t what, uint32_t kind, uint32_t scope, ui
     }
 }
 
-static void take_up_mixed(kit *k, uint32_t scope, int64_t timeout_ns, hem_status want) {
+static void take_up_mixed(kit *k, uint32_t what, uint32_t scope, int64_t timeout_ns,
+                          hem_status want, uint64_t orders) {
     const uint64_t before = claimed(k);
-    launch_mixed(k, TAKE_UP, scope, timeout_ns);
+    launch_mixed(k, what, scope, timeout_ns);
     expect_mixed(k, want);
-    CHECK_EQ(claimed(k), before);
+    CHECK_EQ(claimed(k), before + orders);
 }
 
-static void arrive_all(const kit *k, uint64_t epoch) {
-    arrive_mixed(k, 1, HEMD_MIXED_ALL, false, epoch);
-    arrive_mixed(k, (int)FAR, HEMD_MIXED_ALL, true, epoch);
-}
-
-/* An entry that was not carried out in time stands, and is waited for without another order. */
+/* An entry that could not be told in time stands, and is told by who takes it up, once. */
 static void check_mixed_late(kit *k, uint32_t scope, uint64_t epoch) {
     arrive_all(k, epoch);
-    launch_mixed(k, ENTER, scope, HEM_MS(SHORT_MS));
-    expect_mixed(k, HEM_ERR_TIMEOUT);
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+    const uint64_t heard = told_mixed(k);
+    take_up_mixed(k, ENTER, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT, 0);
+    take_up_mixed(k, TAKE_UP, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT, 0);
+    expect_told(k, 0, 0, HEMD_MIXED_ALL, epoch);
+    CHECK_EQ(told_mixed(k), heard);
+    carry_out(k, 0, 0);
+    take_up_mixed(k, TAKE_UP, scope, LIMIT, HEM_OK, 1);
     expect_told(k, 1, 0, HEMD_MIXED_ALL, epoch);
-    CHECK_EQ(claimed(k), k->taken + 1);
-    take_up_mixed(k, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT);
     carry_out(k, 2 * PROTO_BARRIERS + MIXED_ID, epoch);
-    take_up_mixed(k, scope, 0, HEM_OK);
     /* Later orders are not its concern. */
     expect(k, SIGNAL, 0, scope, 0, HEM_OK);
-    take_up_mixed(k, scope, 0, HEM_OK);
+    take_up_mixed(k, TAKE_UP, scope, 0, HEM_OK, 0);
     carry_out(k, 0, 0);
     /* The CPU has entered since, which has told all: nothing is to be ordered, and kernels count on from there. */
     arrive_mixed(k, 0, HEMD_MIXED_ALL, true, epoch + 2);
     arrive_all(k, epoch + 2);
-    take_up_mixed(k, scope, 0, HEM_OK);
+    take_up_mixed(k, TAKE_UP, scope, 0, HEM_OK, 0);
     check_mixed(k, ENTER, HEMD_MIXED_ALL, scope, epoch + 3);
 }
 
-/* One that nobody could be told of for want of room is ordered by who takes it up. */
-static void check_mixed_full(kit *k, uint32_t scope, uint64_t epoch) {
-    arrive_all(k, epoch);
+/* The same between two. */
+static void check_mixed_pair_late(kit *k, uint32_t scope, uint64_t epoch) {
+    const uint32_t at = 2 * PROTO_BARRIERS + mixed_at(HEMD_MIXED_PAIR);
     expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
-    launch_mixed(k, ENTER, scope, HEM_MS(SHORT_MS));
-    expect_mixed(k, HEM_ERR_TIMEOUT);
-    take_up_mixed(k, scope, 0, HEM_ERR_TIMEOUT);
+    take_up_mixed(k, PAIR, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT, 0);
+    expect_told(k, 0, (int)FAR, HEMD_MIXED_OWN, epoch);
+    take_up_mixed(k, TAKE_UP_PAIR, scope, 0, HEM_ERR_TIMEOUT, 0);
     carry_out(k, 0, 0);
-    check_mixed(k, TAKE_UP, HEMD_MIXED_ALL, scope, epoch);
+    take_up_mixed(k, TAKE_UP_PAIR, scope, HEM_MS(SHORT_MS), HEM_ERR_TIMEOUT, 1);
+    carry_out(k, at, epoch);
+    arrive_mixed(k, (int)FAR, HEMD_MIXED_PAIR, true, epoch);
+    take_up_mixed(k, TAKE_UP_PAIR, scope, 0, HEM_OK, 1);
+    carry_out(k, at, epoch);
+    /* The CPU has entered since. */
+    arrive_mixed(k, (int)FAR, HEMD_MIXED_OWN, true, epoch + 1);
+    arrive_mixed(k, (int)FAR, HEMD_MIXED_PAIR, false, epoch + 1);
+    take_up_mixed(k, TAKE_UP_PAIR, scope, 0, HEM_OK, 0);
+    arrive_mixed(k, (int)FAR, HEMD_MIXED_PAIR, false, epoch + 2);
+    take_up_mixed(k, ENTER_PAIR, scope, 0, HEM_OK, 1);
+    carry_out(k, at, epoch + 2);
+    take_up_mixed(k, TAKE_UP_PAIR, scope, 0, HEM_OK, 1);
+    carry_out(k, at, epoch + 2);
 }
 
 /* Who is gone need not be told; that it had come holds, and that it had not ends the wait. */
@@ -406,15 +462,15 @@ int rank_main(hem_world *world) {
     open_kit(&k);
     for (uint32_t scope = HEM_SCOPE_THREAD; scope <= HEM_SCOPE_BLOCK; scope++) {
         harness_step("scope", scope);
-        check_barrier(&k, scope);
-        check_last_slot(&k, scope);
+        check_barrier(&k, scope, HEMD_RING_SLOTS);
+        check_barrier(&k, scope, 2);
         check_pair(&k, scope);
         check_limit(&k, scope);
         check_mixed(&k, ENTER, HEMD_MIXED_ALL, scope, 1 + 10 * scope);
         check_mixed(&k, ENTER, HEMD_MIXED_ALL, scope, 2 + 10 * scope);
-        check_mixed(&k, PAIR, HEMD_MIXED_PAIR, scope, 1 + scope);
         check_mixed_late(&k, scope, 3 + 10 * scope);
-        check_mixed_full(&k, scope, 7 + 10 * scope);
+        check_mixed(&k, PAIR, HEMD_MIXED_PAIR, scope, 1 + 4 * scope);
+        check_mixed_pair_late(&k, scope, 2 + 4 * scope);
         arrive_mixed(&k, 0, HEMD_MIXED_ALL, true, 10 * (scope + 1));
     }
     check_mixed_gone(&k, 1 + 10 * (HEM_SCOPE_BLOCK + 1));

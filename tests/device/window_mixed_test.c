@@ -2,7 +2,9 @@
  * Mixed barriers: a rank enters each time by its CPU or by a kernel, at random, and leaves by the same or the other
  * one; of all ranks and of two, several ids in an order that is random but the same everywhere; by launches,
  * graph replays and calls of the CPU in any order; where all peers are mapped, and where some or all are
- * reached through their hosts. Nobody leaves before all have entered, and what was put before is there.
+ * reached through their hosts; and by kernels alone into ids that are not mixed. Nobody leaves before all have
+ * entered, and what was put before is there; of what different ranks have put to one place, with a barrier of
+ * all between, the last.
  *
  * hem-test: ranks=1,2,3,5 timeout=180 delayed=2
  */
@@ -22,8 +24,11 @@ typedef struct mixed_round {
     uint32_t id;
     int32_t partner; /* -1: all */
     bool idle;       /* it has no partner */
-    uint32_t
-        place; /* where others write what round it is: not again before they have met once more */
+    /* Where others write what round it is: not again before they have met once more. */
+    uint32_t place;
+    /* Where one of them does so, another one each time; and how many ranks before it the owner is. */
+    uint32_t last;
+    uint32_t shift;
 } mixed_round;
 
 typedef struct mixed_state {
@@ -49,6 +54,9 @@ typedef struct mixed_args {
 } mixed_args;
 
 #define CONCERNS(r, rank, other) ((other) != (rank) && ((r).partner < 0 || (r).partner == (other)))
+/* Whether `rank` is the one of `size` that writes to `last` of `other`. */
+#define IS_LAST(r, rank, other, size)                                                              \
+    ((r).partner < 0 && ((uint32_t)(other) + (r).shift) % (uint32_t)(size) == (uint32_t)(rank))
 
 /* The round, in my word at everybody whom it concerns. */
 HEM_DEV hem_status tell(const mixed_args *args, hem_group g, const mixed_round *r, uint64_t round) {
@@ -59,9 +67,12 @@ HEM_DEV hem_status tell(const mixed_args *args, hem_group g, const mixed_round *
     if (g.rank == 0)
         *number = round;
     hem_group_sync(g);
-    for (int other = 0; other < w.size && status == HEM_OK; other++)
+    for (int other = 0; other < w.size && status == HEM_OK; other++) {
         if (CONCERNS(*r, w.rank, other))
             status = hem_dev_put(w, g, other, r->place + 8u * (uint32_t)w.rank, number, 8);
+        if (status == HEM_OK && IS_LAST(*r, w.rank, other, w.size))
+            status = hem_dev_put(w, g, other, r->last, number, 8);
+    }
     return status;
 }
 
@@ -71,11 +82,19 @@ HEM_DEV void expect(const mixed_args *args, hem_group g, const mixed_round *r, u
     for (int other = (int)g.rank; other < w.size; other += (int)g.size)
         if (CONCERNS(*r, w.rank, other) && words[other] != round)
             hemd_add64_relaxed(&args->state->wrong, 1);
+    /* The next one may be there already. */
+    if (g.rank == 0 && r->partner < 0 &&
+        hemd_load64_relaxed((const uint64_t *)hem_dev_address(w, w.rank, r->last)) < round)
+        hemd_add64_relaxed(&args->state->wrong, 1);
     hem_group_sync(g);
 }
 
 HEM_DEV hem_status meet(const mixed_args *args, hem_group g, const mixed_round *r) {
     const hem_dev_window w = args->w;
+    if (r->partner >= 0 && args->does == ENTERS)
+        return hem_dev_barrier_peer_arrive(w, g, r->partner, r->id);
+    if (r->partner >= 0 && args->does == LEAVES)
+        return hem_dev_barrier_peer_wait(w, g, r->partner, r->id, HEM_FOREVER);
     if (r->partner >= 0)
         return hem_dev_barrier_peer(w, g, r->partner, r->id, HEM_FOREVER);
     if (args->does == ENTERS)
@@ -143,10 +162,13 @@ static void catch_up(test *t) {
 }
 
 static void cpu_tell(test *t, const mixed_round *r) {
-    for (int other = 0; other < t->args.w.size; other++)
-        if (CONCERNS(*r, t->args.w.rank, other))
-            CHECK_OK(
-                hem_put(t->window, other, r->place + 8u * (size_t)t->args.w.rank, &t->round, 8));
+    const int me = t->args.w.rank;
+    for (int other = 0; other < t->args.w.size; other++) {
+        if (CONCERNS(*r, me, other))
+            CHECK_OK(hem_put(t->window, other, r->place + 8u * (size_t)me, &t->round, 8));
+        if (IS_LAST(*r, me, other, t->args.w.size))
+            CHECK_OK(hem_put(t->window, other, r->last, &t->round, 8));
+    }
 }
 
 static void cpu_expect(test *t, const mixed_round *r) {
@@ -156,28 +178,36 @@ static void cpu_expect(test *t, const mixed_round *r) {
     for (int other = 0; other < t->args.w.size; other++)
         if (CONCERNS(*r, me, other))
             CHECK_EQ(words[other], t->round);
+    if (r->partner >= 0)
+        return;
+    CHECK_OK(hem_get(t->window, me, r->last, words, sizeof words[0]));
+    CHECK(words[0] >= t->round);
 }
 
 static void cpu_leave(test *t, const mixed_round *r) {
+    const bool pair = r->partner >= 0;
     bool done = false;
     if (harness_below(&t->rng, 2) == 0) {
-        CHECK_OK(hem_barrier_wait(t->window, r->id, LIMIT));
+        CHECK_OK(pair ? hem_barrier_peer_wait(t->window, r->partner, r->id, LIMIT)
+                      : hem_barrier_wait(t->window, r->id, LIMIT));
         return;
     }
     while (!done)
-        CHECK_OK(hem_barrier_test(t->window, r->id, &done));
+        CHECK_OK(pair ? hem_barrier_peer_test(t->window, r->partner, r->id, &done)
+                      : hem_barrier_test(t->window, r->id, &done));
+}
+
+static void cpu_enter(test *t, const mixed_round *r) {
+    CHECK_OK(r->partner >= 0 ? hem_barrier_peer_arrive(t->window, r->partner, r->id)
+                             : hem_barrier_arrive(t->window, r->id));
 }
 
 static void cpu_meet(test *t, const mixed_round *r) {
-    if (r->partner >= 0 && harness_below(&t->rng, 2) == 0) {
-        CHECK_OK(hem_barrier_peer(t->window, r->partner, r->id, LIMIT));
-    } else if (r->partner >= 0) {
-        CHECK_OK(hem_barrier_peer_arrive(t->window, r->partner, r->id));
-        CHECK_OK(hem_barrier_peer_wait(t->window, r->partner, r->id, LIMIT));
-    } else if (harness_below(&t->rng, 2) == 0) {
-        CHECK_OK(hem_barrier(t->window, r->id, LIMIT));
+    if (harness_below(&t->rng, 2) == 0) {
+        CHECK_OK(r->partner >= 0 ? hem_barrier_peer(t->window, r->partner, r->id, LIMIT)
+                                 : hem_barrier(t->window, r->id, LIMIT));
     } else {
-        CHECK_OK(hem_barrier_arrive(t->window, r->id));
+        cpu_enter(t, r);
         cpu_leave(t, r);
     }
 }
@@ -192,8 +222,7 @@ static void cpu_round(test *t) {
     catch_up(t);
     t->round++;
     const mixed_round r = t->plan[t->round];
-    const bool halves = r.partner < 0 && who != 0;
-    if (halves && who == 1) {
+    if (who == 1 && !r.idle) {
         put(t, GROUP_KIT_BLOCK, 1, ENTERS);
         catch_up(t);
         cpu_leave(t, &r);
@@ -204,13 +233,20 @@ static void cpu_round(test *t) {
     if (r.idle)
         return;
     cpu_tell(t, &r);
-    if (halves) {
-        CHECK_OK(hem_barrier_arrive(t->window, r.id));
+    if (who == 2) {
+        cpu_enter(t, &r);
         put(t, GROUP_KIT_WARP, 1, LEAVES);
         return;
     }
     cpu_meet(t, &r);
     cpu_expect(t, &r);
+}
+
+/* One round by two kernels. */
+static void halves_round(test *t) {
+    t->round++;
+    put(t, (uint32_t)harness_below(&t->rng, GROUP_KITS), 1, ENTERS);
+    put(t, (uint32_t)harness_below(&t->rng, GROUP_KITS), 1, LEAVES);
 }
 
 static void kernel_rounds(test *t, uint64_t left) {
@@ -228,7 +264,6 @@ static void kernel_rounds(test *t, uint64_t left) {
 
 /* An entry that is not there is not waited for; one that nobody follows is taken up again. */
 static void refuse(test *t) {
-    catch_up(t);
     CHECK_OK(hem_sync(t->world, LIMIT));
     if (t->args.w.size > 1) {
         CHECK_STATUS(hem_barrier_wait(t->window, IDS - 1, LIMIT), HEM_ERR_ARG);
@@ -247,6 +282,7 @@ static void refuse(test *t) {
 /* The same everywhere, but for the partner. */
 static void make_plan(test *t, harness_rng *common, uint64_t total) {
     const size_t bytes = (total + 1) * sizeof *t->plan;
+    const uint32_t size = (uint32_t)t->args.w.size;
     uint32_t times[2] = {0, 0};
     t->plan = (mixed_round *)calloc(total + 1, sizeof *t->plan);
     CHECK(t->plan != NULL);
@@ -256,21 +292,23 @@ static void make_plan(test *t, harness_rng *common, uint64_t total) {
         r->partner = harness_below(common, 3) == 0 ? t->args.w.rank ^ 1 : -1;
         r->idle = r->partner >= t->args.w.size;
         const uint32_t pair = r->partner < 0 ? 0 : 1;
-        r->place = 8u * (uint32_t)t->args.w.size * (2u * pair + times[pair]++ % 2u);
+        r->place = 8u * size * (2u * pair + times[pair]++ % 2u);
+        r->last = 8u * size * 4u;
+        r->shift = size == 1 ? 0 : 1u + times[0] % (size - 1u);
     }
     mixed_round *there = (mixed_round *)device_alloc(bytes);
     device_copy(there, t->plan, bytes);
     t->args.plan = there;
 }
 
-static void run(hem_world *world, proxy_kit_who who, uint64_t total) {
+static void run(hem_world *world, proxy_kit_who who, bool mixed, uint64_t total) {
     test t;
     memset(&t, 0, sizeof t);
-    hem_window_options o = window_kit_options(4u * 8u * (size_t)hem_world_size(world));
+    hem_window_options o = window_kit_options(8u + 4u * 8u * (size_t)hem_world_size(world));
     harness_rng common = harness_rng_of(harness_seed(world), 1, (uint64_t)who);
     CHECK(hem_world_size(world) <= MOST);
     o.barriers = IDS;
-    o.mixed_barriers = MIXED;
+    o.mixed_barriers = mixed ? MIXED : 0;
     t.world = world;
     t.window = proxy_kit_create_with(world, o, who);
     t.stream = device_stream_create();
@@ -284,12 +322,16 @@ static void run(hem_world *world, proxy_kit_who who, uint64_t total) {
     t.graph = device_capture_end(t.stream);
     while (t.round < total) {
         harness_step("round", t.round);
-        if (harness_below(&t.rng, 2) == 0)
+        if (harness_below(&t.rng, 2) != 0)
+            kernel_rounds(&t, total - t.round);
+        else if (mixed)
             cpu_round(&t);
         else
-            kernel_rounds(&t, total - t.round);
+            halves_round(&t);
     }
-    refuse(&t);
+    catch_up(&t);
+    if (mixed)
+        refuse(&t);
     device_graph_destroy(t.graph);
     CHECK_OK(hem_window_destroy(t.window));
     device_stream_destroy(t.stream);
@@ -301,10 +343,13 @@ static void run(hem_world *world, proxy_kit_who who, uint64_t total) {
 int rank_main(hem_world *world) {
     const uint64_t most = device_stands_in() ? (uint64_t)harness_rounds(600) : 2000;
     const uint64_t total = hem_world_size(world) > 8 ? most / 20 : most;
-    run(world, PROXY_KIT_NONE, total);
-    run(world, PROXY_KIT_ODD, total / 4);
-    run(world, PROXY_KIT_ALL, total / 4);
-    run(world, PROXY_KIT_OUT, total / 4);
+    run(world, PROXY_KIT_NONE, true, total);
+    run(world, PROXY_KIT_ODD, true, total / 4);
+    run(world, PROXY_KIT_ALL, true, total / 4);
+    run(world, PROXY_KIT_OUT, true, total / 4);
+    run(world, PROXY_KIT_NONE, false, total / 4);
+    run(world, PROXY_KIT_ODD, false, total / 4);
+    run(world, PROXY_KIT_OUT, false, total / 4);
     harness_close(world, HEM_OK);
     return 0;
 }

@@ -16,12 +16,12 @@
  * signal.
  *
  * Who sees a later epoch in one lane takes it for all earlier ones, also for those of the other lane, with all that
- * was put before them. So an entry, and what its kernel has put, must be in place before the rank can enter
- * again. What is stored is: the next entry comes after that kernel's fence. Orders to a peer's host are not: they
- * wait in a ring, and those of the CPU in another one. So an entry by a kernel, and a wait that takes it up, last
- * until they have been carried out, as the CPU's orders always do; where the order of an entry ends in the ring is kept in
- * the word that ordinary ids have for pairs. Who has not been told in time is told by the wait that
- * takes the entry up, and only who made the entry knows: so that one goes on with it after an error.
+ * was put before them. So what a kernel has put must be in place before its entry is told to anybody. What is
+ * stored is: a fence comes before. Orders to a peer's host are not: they wait in a ring, and those of the CPU in
+ * another one. So an entry by a kernel begins with a wait until all that was ordered has been carried out, as the
+ * CPU's orders always are. The order that tells the entry may be late: a later epoch stands for it. Who has
+ * not been told in time is told by the wait that takes the entry up, and only who made the entry knows: so that
+ * one goes on with it after an error.
  */
 #ifndef HEM_DEVICE_MIXED_H
 #define HEM_DEVICE_MIXED_H
@@ -53,8 +53,8 @@ HEM_DEV uint64_t hemd_mixed_own(hem_dev_window w, int rank, enum hemd_mixed kind
 }
 
 /** Whether the last entry is the CPU's. Then all have been told: its call has ended well. */
-HEM_DEV bool hemd_mixed_is_cpus(hem_dev_window w, uint32_t id) {
-    const hemd_slot seen = hemd_slot_load(hemd_mixed_in(w, w.rank, HEMD_MIXED_ALL, id));
+HEM_DEV bool hemd_mixed_is_cpus(hem_dev_window w, int rank, enum hemd_mixed kind, uint32_t id) {
+    const hemd_slot seen = hemd_slot_load(hemd_mixed_in(w, rank, kind, id));
     return (int64_t)(seen.cpu - seen.kernel) > 0;
 }
 
@@ -75,62 +75,27 @@ HEM_DEV void hemd_mixed_tell(hem_dev_window w, int rank, enum hemd_mixed kind, u
                      epoch);
 }
 
-/** Nobody needs to be told who is gone, and whether it had come is the wait's to find out. */
-HEM_DEV hem_status hemd_mixed_unless_gone(hem_status status) {
-    return status == HEM_ERR_PEER ? HEM_OK : status;
-}
-
-/** Tell `rank`, which is reached through its host, unless it is gone. As hemd_proxy_tell. `end_p`: where the order
- *  ends in the ring; as it was if there is none. */
+/** Tell `rank`, which is reached through its host. Nobody needs to be told who is gone, and whether it had come is the
+ *  wait's to find out. As hemd_proxy_tell. */
 HEM_DEV hem_status hemd_mixed_order(hem_dev_window w, int rank, enum hemd_mixed kind, uint32_t id,
-                                    uint64_t epoch, uint64_t until, uint64_t *end_p) {
-    const hemd_peer *peer = &w.peers[rank];
+                                    uint64_t epoch, uint64_t until) {
     const uint32_t at = 2u * HEMD_FIXED32(w.home->barriers) + hemd_mixed_at(w, kind, id);
-    const hemd_order order = {0, 0, 0, epoch, HEMD_ORDER_ARRIVE, at, 1, {0, 0, 0, 0, 0}};
-    uint64_t first = 0;
-    hem_status status = hemd_ring_claim(w, rank, 1, until, &first);
-    if (status != HEM_OK)
-        return hemd_mixed_unless_gone(status);
-    hemd_ring_post(HEMD_FIXED64(hemd_ring *, peer->ring), first, &order);
-    *end_p = first + 1u;
-    return HEM_OK;
+    return hemd_unless_gone(hemd_proxy_tell(w, rank, HEMD_ORDER_ARRIVE, at, epoch, until));
 }
 
-/** Wait until the host of `rank`, unless it is gone, has carried out all orders up to `end`, by one thread. */
-HEM_DEV hem_status hemd_mixed_settle(hem_dev_window w, int rank, uint64_t end, uint64_t until) {
-    return hemd_mixed_unless_gone(hemd_ring_await(w, rank, end, until));
-}
-
-/** Where the last order that told `rank` of an entry into a barrier of all ends in its ring. */
-HEM_DEV uint64_t *hemd_mixed_end(hem_dev_window w, int rank, uint32_t id) {
-    return HEMD_FIXED64(uint64_t *, w.peers[rank].pair_epochs) + id;
-}
-
-/** Wait so for all ranks, for their last orders into a barrier of all, each thread of the group its share of them. */
-HEM_DEV_SLOW hem_status hemd_mixed_settle_all(hem_dev_window w, hem_group g, uint32_t id,
-                                              uint64_t until) {
-    hem_status status = HEM_OK;
+/** Tell all ranks of an entry, this one, too, each thread of the group its share of them; where that goes wrong this
+ *  one at least, which counts it. After a barrier of the group. */
+HEM_DEV_SLOW hem_status hemd_mixed_tell_all(hem_dev_window w, hem_group g, uint32_t id,
+                                            uint64_t epoch, bool proxied, int64_t timeout_ns) {
+    const uint64_t until = proxied ? hemd_until(w, timeout_ns) : HEMD_NEVER;
+    hem_status status = proxied ? hemd_settle_all(w, g, until) : HEM_OK;
+    hemd_fence(false);
+    for (int rank = (int)g.rank; rank < w.size; rank += (int)g.size)
+        if (rank == w.rank || (status == HEM_OK && !hemd_proxied(&w.peers[rank])))
+            hemd_mixed_tell(w, rank, HEMD_MIXED_ALL, id, epoch);
     for (int rank = (int)g.rank; rank < w.size && status == HEM_OK; rank += (int)g.size)
         if (hemd_proxied(&w.peers[rank]))
-            status =
-                hemd_mixed_settle(w, rank, hemd_load64_relaxed(hemd_mixed_end(w, rank, id)), until);
-    return hemd_agree_all(g, status);
-}
-
-/** Tell all ranks of an entry, this one, too, each thread of the group its share of them. After a fence. */
-HEM_DEV_SLOW hem_status hemd_mixed_tell_all(hem_dev_window w, hem_group g, uint32_t id,
-                                            uint64_t epoch, uint64_t until) {
-    hem_status status = HEM_OK;
-    for (int rank = (int)g.rank; rank < w.size; rank += (int)g.size)
-        if (!hemd_proxied(&w.peers[rank]))
-            hemd_mixed_tell(w, rank, HEMD_MIXED_ALL, id, epoch);
-    for (int rank = (int)g.rank; rank < w.size && status == HEM_OK; rank += (int)g.size) {
-        uint64_t end = 0;
-        if (hemd_proxied(&w.peers[rank]))
-            status = hemd_mixed_order(w, rank, HEMD_MIXED_ALL, id, epoch, until, &end);
-        if (end != 0)
-            hemd_store64_relaxed(hemd_mixed_end(w, rank, id), end);
-    }
+            status = hemd_mixed_order(w, rank, HEMD_MIXED_ALL, id, epoch, until);
     return status;
 }
 
@@ -152,33 +117,40 @@ HEM_DEV hem_status hemd_mixed_wait(hem_dev_window w, int peer, int rank, enum he
     }
 }
 
-/** A barrier with `peer`, by one thread. */
-HEM_DEV_SLOW hem_status hemd_mixed_meet(hem_dev_window w, int peer, uint32_t id,
-                                        int64_t timeout_ns) {
-    const uint64_t epoch = hemd_mixed_own(w, peer, HEMD_MIXED_OWN, id) + 1u;
+/** Tell `peer` of an entry into a barrier with it, by one thread. */
+HEM_DEV_SLOW hem_status hemd_mixed_tell_peer(hem_dev_window w, int peer, uint32_t id,
+                                             uint64_t epoch, int64_t timeout_ns) {
+    if (!hemd_proxied(&w.peers[peer])) {
+        hemd_fence(false);
+        hemd_mixed_tell(w, peer, HEMD_MIXED_PAIR, id, epoch);
+        return HEM_OK;
+    }
     const uint64_t until = hemd_until(w, timeout_ns);
+    hem_status status = hemd_ring_settle(w, peer, until);
+    return status == HEM_OK ? hemd_mixed_order(w, peer, HEMD_MIXED_PAIR, id, epoch, until) : status;
+}
+
+/** Count an entry into a barrier with `peer` and tell it, by one thread. */
+HEM_DEV_SLOW hem_status hemd_mixed_enter_peer(hem_dev_window w, int peer, uint32_t id,
+                                              int64_t timeout_ns, uint64_t *epoch_p) {
     const hemd_peer *other = &w.peers[peer];
-    hemd_patience patience = hemd_patience_begin(timeout_ns);
-    hem_status status = HEM_OK;
-    uint64_t end =
-        0; /* not in the word beside: another group may be in the barrier of all with this id */
+    const uint64_t epoch = hemd_mixed_own(w, peer, HEMD_MIXED_OWN, id) + 1u;
     hemd_fence(false);
     hemd_mixed_store(w, HEMD_FIXED64(const hemd_slot *, other->in),
                      HEMD_FIXED64(const hemd_slot *, other->in_host),
                      hemd_mixed_at(w, HEMD_MIXED_OWN, id), epoch);
-    if (peer == w.rank)
+    *epoch_p = epoch;
+    return peer == w.rank ? HEM_OK : hemd_mixed_tell_peer(w, peer, id, epoch, timeout_ns);
+}
+
+/** An entry into a barrier with `peer` once more, by one thread: how often this rank has entered. Where the peer is
+ *  reached through its host it may not have been told. */
+HEM_DEV_SLOW hem_status hemd_mixed_again_peer(hem_dev_window w, int peer, uint32_t id,
+                                              int64_t timeout_ns, uint64_t *epoch_p) {
+    *epoch_p = hemd_mixed_own(w, peer, HEMD_MIXED_OWN, id);
+    if (!hemd_proxied(&w.peers[peer]) || hemd_mixed_is_cpus(w, peer, HEMD_MIXED_OWN, id))
         return HEM_OK;
-    if (!hemd_proxied(other))
-        hemd_mixed_tell(w, peer, HEMD_MIXED_PAIR, id, epoch);
-    else
-        status = hemd_mixed_order(w, peer, HEMD_MIXED_PAIR, id, epoch, until, &end);
-    if (status == HEM_OK && end != 0)
-        status = hemd_mixed_settle(w, peer, end, until);
-    if (status != HEM_OK)
-        return status;
-    return hemd_mixed_wait(w, peer, peer, HEMD_MIXED_PAIR,
-                           hemd_want_of(HEMD_WHAT_BARRIER_PEER, peer, id, HEM_GE, epoch),
-                           &patience);
+    return hemd_mixed_tell_peer(w, peer, id, *epoch_p, timeout_ns);
 }
 
 #endif

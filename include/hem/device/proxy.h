@@ -72,6 +72,27 @@ HEM_DEV hem_status hemd_ring_await(hem_dev_window w, int peer, uint64_t least, u
     return HEM_OK;
 }
 
+/** Nobody needs to wait for who is gone. */
+HEM_DEV hem_status hemd_unless_gone(hem_status status) {
+    return status == HEM_ERR_PEER ? HEM_OK : status;
+}
+
+/** Wait until all that this rank's kernels have ordered of the host of `peer`, unless that is gone, has been carried
+ *  out, by one thread. */
+HEM_DEV hem_status hemd_ring_settle(hem_dev_window w, int peer, uint64_t until) {
+    const uint64_t claimed = hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.peers[peer].claimed));
+    return hemd_unless_gone(hemd_ring_await(w, peer, claimed, until));
+}
+
+/** The same of all hosts, each thread of the group its share of them. */
+HEM_DEV_SLOW hem_status hemd_settle_all(hem_dev_window w, hem_group g, uint64_t until) {
+    hem_status status = HEM_OK;
+    for (int rank = (int)g.rank; rank < w.size && status == HEM_OK; rank += (int)g.size)
+        if (hemd_proxied(&w.peers[rank]))
+            status = hemd_ring_settle(w, rank, until);
+    return hemd_agree_all(g, status);
+}
+
 /** Take the next `count` slots of the ring if they are free, or become so before the time `until`, by one
  *  thread. */
 HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, uint64_t until,
