@@ -114,6 +114,17 @@ device_graph device_capture_end_counted(device_stream stream, size_t *kernels_p)
 void device_graph_launch(device_graph graph, device_stream stream);
 void device_graph_destroy(device_graph graph);
 
+/** Replays of a test: ten thousand on a GPU; on the stand-in `n`, and under a sanitizer fewer. */
+static inline uint64_t device_replays(int n) {
+    bool many = !device_stands_in() && !harness_sanitized();
+    return many ? 10000 : (uint64_t)harness_rounds(n);
+}
+
+/** Warps of a block that looks at thousands of words. Those of the stand-in are threads of the host. */
+static inline uint32_t device_wide_block(void) {
+    return device_stands_in() ? 1 : 16;
+}
+
 #if defined(__CUDACC__)
 
 #define DEVICE_KERNEL(name, type)                                                                  \

@@ -1,6 +1,6 @@
 /*
- * A graph with a short and a long message is replayed a thousand times, mixed with calls outside of it
- * and with other blocks; each message brings what the sender had at that time.
+ * A graph with a short and a long message is replayed a thousand times, ten thousand on a GPU, mixed with
+ * calls outside of it and with other blocks; each message brings what the sender had at that time.
  *
  * hem-test: ranks=2 timeout=180
  */
@@ -36,10 +36,10 @@ DEVICE_KERNEL(pipe_look, step_args) {
 
 /* What one step puts on the stream: `bytes` one way, and the same the other way. */
 static void one_step(pipe_kit *kit, step_args *mine, step_args *theirs, const hem_pipe_how *how) {
-    device_launch(pipe_next, kit->native, 1, 1, mine);
+    device_launch(pipe_next, kit->native, 1, device_wide_block(), mine);
     pipe_kit_call(kit, 1 - kit->rank, mine->words, mine->count * 8, 1 - kit->rank, theirs->words,
                   theirs->count * 8, how);
-    device_launch(pipe_look, kit->native, 1, 1, theirs);
+    device_launch(pipe_look, kit->native, 1, device_wide_block(), theirs);
 }
 
 static step_args make_args(uint64_t count) {
@@ -69,7 +69,7 @@ int rank_main(hem_world *world) {
     step_args bulk_out = make_args(WORDS), bulk_in = make_args(WORDS);
     hem_pipe_how few = pipe_kit_how(1, 1 + (uint32_t)kit.rank, 1, 0);
     hem_pipe_how many = pipe_kit_how(2, 2, 2, 1000);
-    uint64_t replays = (uint64_t)harness_rounds(1000), steps = 0;
+    uint64_t replays = device_replays(1000), steps = 0;
 
     device_capture_begin(kit.native);
     one_step(&kit, &brief_out, &brief_in, &few);
@@ -77,6 +77,8 @@ int rank_main(hem_world *world) {
     device_graph graph = device_capture_end(kit.native);
     for (uint64_t i = 0; i < replays; i++, steps++) {
         device_graph_launch(graph, kit.native);
+        if (i % 50 == 49)
+            device_stream_sync(kit.native); /* the queues of a GPU are not for ever */
         if (i % 10 != 9)
             continue;
         one_step(&kit, &bulk_out, &bulk_in, &few);

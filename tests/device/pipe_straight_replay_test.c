@@ -1,6 +1,6 @@
 /*
- * A graph with a short and a long message is replayed many times, mixed with calls outside of it and
- * with other blocks. The long one lies inside of the window on both sides, on one, or on none. Kernels
+ * A graph with a short and a long message is replayed many times, ten thousand on a GPU, mixed with calls
+ * outside of it and with other blocks. The long one lies inside of the window on both sides, on one, or on none. Kernels
  * change what is sent right before each send and right after it, and look at what has come right after
  * each receive: each message brings what the sender had at that time.
  *
@@ -47,11 +47,11 @@ static void one_step(straight_kit *it, step_args *out, step_args *in, const hem_
     pipe_kit *kit = &it->kit;
     step_args spoil = *out;
     spoil.keeps = 1;
-    device_launch(straight_next, kit->native, 1, 1, out);
+    device_launch(straight_next, kit->native, 1, device_wide_block(), out);
     pipe_kit_call(kit, 1 - kit->rank, out->words, out->count * 8, 1 - kit->rank, in->words,
                   in->count * 8, how);
-    device_launch(straight_next, kit->native, 1, 1, &spoil);
-    device_launch(straight_look, kit->native, 1, 1, in);
+    device_launch(straight_next, kit->native, 1, device_wide_block(), &spoil);
+    device_launch(straight_look, kit->native, 1, device_wide_block(), in);
 }
 
 static step_args make_args(const straight_kit *it, enum straight_where where, bool receives,
@@ -108,7 +108,7 @@ static void replay(straight_kit *it, enum straight_where send, enum straight_whe
 int rank_main(hem_world *world) {
     hem_pipe_options options = pipe_kit_options(2, 4096, 2, 4096);
     straight_kit it = straight_open_in(world, &options, ROOM + 64, false);
-    uint64_t replays = (uint64_t)harness_rounds(200);
+    uint64_t replays = device_replays(800) / 4; /* of each of four */
     for (int send = 0; send <= STRAIGHT_OUTSIDE; send++)
         for (int recv = 0; recv <= STRAIGHT_OUTSIDE; recv++) {
             /* The ranks differ: what is inside for one direction is not for the other. */
