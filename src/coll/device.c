@@ -69,17 +69,9 @@ static hem_status copy(const hemi_coll_device *d, void *stream, const hemi_coll_
     return status;
 }
 
-static enum hemi_kernel choose_kernel(const hemi_coll_device *d) {
-    if (d->multi)
-        return HEMI_KERNEL_COLL_MULTI;
-    /* Several words of a rank for each thread. */
-    bool deep = d->units && d->args.words > (uint64_t)d->blocks * d->threads;
-    return deep ? HEMI_KERNEL_COLL_DEEP : HEMI_KERNEL_COLL;
-}
-
 /* One run: nothing here waits, allocates or locks. */
 static hem_status launch(const hemi_coll_device *d, void *stream) {
-    hemi_launch it = {.kernel = choose_kernel(d),
+    hemi_launch it = {.kernel = hemi_coll_device_kernel(d),
                       .blocks = d->blocks,
                       .threads = d->threads,
                       .args = &d->args,

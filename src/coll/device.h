@@ -147,6 +147,15 @@ static inline bool hemi_coll_device_combines(const hemi_job *job) {
 /** The kernel's name of a reduction and how many of its elements one of the host's is; 0: a copy. */
 uint32_t hemi_coll_device_code(const hemi_job *job, uint32_t *parts_p);
 
+/** Which kernel a run is. */
+static inline enum hemi_kernel hemi_coll_device_kernel(const hemi_coll_device *d) {
+    if (d->multi)
+        return HEMI_KERNEL_COLL_MULTI;
+    /* Several words of a rank for each thread. */
+    bool deep = d->units && d->args.words > (uint64_t)d->blocks * d->threads;
+    return deep ? HEMI_KERNEL_COLL_DEEP : HEMI_KERNEL_COLL;
+}
+
 /** Give back what is the device's. `closed`: the world has gone, and kernels may still look at it. */
 void hemi_coll_device_drop(hemi_coll_device *d, bool closed);
 

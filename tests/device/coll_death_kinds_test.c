@@ -1,10 +1,10 @@
 /*
- * Every kind of collective on device buffers, in units and between barriers: a rank dies before it
- * starts its run, all others have theirs on a stream. All of these end soon and say HEM_ERR_PEER, what
- * is behind them on the stream is done, a second run is refused at once, and the kinds work in a
- * world of the survivors. There the next rank dies, until one is left; each death is that of as many
- * plans as it takes to have had all by then. Of kinds with a root, it dies in one form, and another rank
- * in the other.
+ * Every kind of collective on device buffers, in units and between barriers, and some in units of which a
+ * thread has several: a rank dies before it starts its run, all others have theirs on a stream. All of these
+ * end soon and say HEM_ERR_PEER, what is behind them on the stream is done, a second run is refused at once,
+ * and the kinds work in a world of the survivors. There the next rank dies, until one is left; each death is
+ * that of as many plans as it takes to have had all by then. Of kinds with a root, it dies in one form, and
+ * another rank in the other.
  *
  * As threads, a rank that returns without closing is dead. As processes, HEM_TEST_DIE=kill makes one die
  * by a signal, HEM_TEST_VICTIM, once, with all plans under way: tests/script/device-coll-death.sh.
@@ -15,9 +15,16 @@
 
 #include <signal.h>
 
-#define FEW   40    /* elements: units */
-#define MANY  17000 /* more than units take, of two ranks already */
-#define PLANS (2 * (HEM_ALLTOALLV - HEM_BARRIER + 1))
+#define FEW    40    /* elements: units */
+#define MANY   17000 /* more than units take, of two ranks already */
+#define PAIRS  (2 * (HEM_ALLTOALLV - HEM_BARRIER + 1)) /* plans of all kinds in two forms */
+#define DEEP   4
+#define PLANS  (PAIRS + DEEP)
+#define BLOCKS 2 /* many run at a time */
+
+/* Several words of a rank for each thread: the same to all or not, combined or not. */
+static const hem_coll_kind deep_kinds[DEEP] = {HEM_ALLREDUCE, HEM_REDUCE_SCATTER, HEM_ALLGATHER,
+                                               HEM_ALLTOALL};
 
 typedef struct mark_args {
     uint64_t *word;
@@ -50,8 +57,14 @@ static bool has_counts(hem_coll_kind kind) {
            kind == HEM_SCATTERV || kind == HEM_ALLTOALLV;
 }
 
-static bool is_long(int number) {
-    return number % 2 != 0;
+static hem_coll_kind kind_of(int number) {
+    return number < PAIRS ? (hem_coll_kind)(HEM_BARRIER + number / 2) : deep_kinds[number - PAIRS];
+}
+
+static size_t count_of(int number, int size, bool combines) {
+    if (number >= PAIRS)
+        return coll_form_deep_words(size, BLOCKS, combines);
+    return number % 2 != 0 ? MANY : FEW;
 }
 
 static void deal(coll_kit *kit, size_t least) {
@@ -74,22 +87,24 @@ static hem_op *make(coll_kit *kit, const fate *f, int number, int root) {
     hem_op *op = NULL;
     memset(c, 0, sizeof *c);
     c->struct_size = sizeof *c;
-    c->kind = (hem_coll_kind)(HEM_BARRIER + number / 2);
+    c->kind = kind_of(number);
     c->dtype = HEM_U64;
     bool combines = c->kind == HEM_REDUCE || c->kind == HEM_ALLREDUCE ||
                     c->kind == HEM_REDUCE_SCATTER || c->kind == HEM_REDUCE_SCATTERV;
     c->op = combines ? HEM_SUM : (hem_reduction)0;
     c->root = root;
     c->memory = HEM_MEMORY_DEVICE;
-    c->blocks = 2; /* many run at a time */
+    c->blocks = BLOCKS;
     if (c->kind != HEM_BARRIER) {
-        c->count = is_long(number) ? MANY : FEW;
+        c->count = count_of(number, kit->size, combines);
         c->send = c->kind == HEM_BROADCAST ? NULL : f->send;
         c->recv = f->recv + (size_t)(number - f->first) * f->bytes;
     }
     if (has_counts(c->kind))
         deal(kit, c->count);
     CHECK_OK(hem_coll_plan(kit->world, c, &op));
+    if (number >= PAIRS && kit->size > 1)
+        coll_form_check_deep(op, kit->size, combines);
     return op;
 }
 

@@ -1,7 +1,7 @@
 /*
  * A rank dies while kernels of the others wait for it in a collective, in units and between barriers,
- * and while their hosts do: all end with HEM_ERR_PEER, later runs are refused, and the survivors go on
- * among themselves.
+ * and while their hosts do, in units of which a thread has several: all end with HEM_ERR_PEER, later runs
+ * are refused, and the survivors go on among themselves.
  *
  * As threads, a rank that returns without closing is dead. As processes, HEM_TEST_DIE=kill makes it
  * die by a signal: tests/script/device-coll-death.sh does that.
@@ -75,12 +75,15 @@ static void go_on(hem_world *world, device_stream native, uint64_t *memory) {
 }
 
 int rank_main(hem_world *world) {
-    static const size_t counts[PLANS] = {10, WORDS, 100, 5000};
+    const size_t counts[PLANS] = {
+        10, WORDS, coll_form_deep_words(hem_world_size(world), DEVICE_FEW_BLOCKS, true), 100};
     uint64_t *memory = (uint64_t *)device_alloc(PLANS * WORDS * 8);
     coll_kit kits[2] = {coll_kit_open(world), coll_kit_open(world)};
     hem_op *ops[PLANS];
     for (int i = 0; i < PLANS; i++)
         ops[i] = plan_sum(world, memory + (size_t)i * WORDS, counts[i]);
+    CHECK(coll_form_is_long(ops[1]));
+    coll_form_check_deep(ops[2], kits[0].size, true);
     if (kits[0].rank == kits[0].size - 1)
         return die(kits, memory);
     survive(kits, ops);

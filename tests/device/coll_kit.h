@@ -6,7 +6,7 @@
 #ifndef HEM_TESTS_DEVICE_COLL_KIT_H
 #define HEM_TESTS_DEVICE_COLL_KIT_H
 
-#include "device.h"
+#include "coll_form.h"
 
 #define COLL_KIT_GUARD 64
 #define COLL_KIT_RANKS 8

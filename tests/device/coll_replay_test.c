@@ -1,7 +1,7 @@
 /*
- * A graph with several collectives, short and long ones, in place and not, is replayed a thousand
- * times, mixed with runs outside of it on the same stream and runs that the host starts; each run
- * takes what was there at that time.
+ * A graph with several collectives, short and long ones, with one word for each thread and with several, in
+ * place and not, is replayed hundreds of times, ten thousand on a GPU, mixed with runs outside of it on the
+ * same stream and runs that the host starts; each run takes what was there at that time.
  *
  * hem-test: ranks=2,3,5 modes=processes,threads timeout=240
  */
@@ -9,7 +9,7 @@
 
 #include <hem/device/word.h>
 
-#define PLANS 5
+#define PLANS 7
 
 /* One collective: what it takes changes from run to run, and the device checks what it leaves. */
 typedef struct step_args {
@@ -52,7 +52,9 @@ typedef struct plan {
     uint64_t *memory;
 } plan;
 
-static plan make_plan(coll_kit *kit, hem_coll_kind kind, uint64_t count, bool in_place) {
+/* `blocks`: one makes it long on a GPU, too, or gives each thread several words. */
+static plan make_plan(coll_kit *kit, hem_coll_kind kind, uint64_t count, bool in_place,
+                      uint32_t blocks) {
     plan p;
     uint64_t size = (uint64_t)kit->size, rank = (uint64_t)kit->rank;
     hem_coll c;
@@ -78,13 +80,20 @@ static plan make_plan(coll_kit *kit, hem_coll_kind kind, uint64_t count, bool in
     c.send = p.args.send;
     c.recv = p.args.recv;
     c.count = (size_t)count;
-    c.blocks = count > 1000 ? 1 : 0; /* one block: long on a GPU, too */
+    c.blocks = blocks;
     CHECK_OK(hem_coll_plan(kit->world, &c, &p.op));
     return p;
 }
 
+static plan make_deep(coll_kit *kit, hem_coll_kind kind) {
+    bool combines = kind == HEM_ALLREDUCE;
+    plan p = make_plan(kit, kind, coll_form_deep_words(kit->size, 1, combines), false, 1);
+    coll_form_check_deep(p.op, kit->size, combines);
+    return p;
+}
+
 static void one_run(coll_kit *kit, plan *p, bool by_host) {
-    device_launch(coll_next, kit->native, 1, 1, &p->args);
+    device_launch(coll_next, kit->native, 1, device_wide_block(), &p->args);
     if (by_host) {
         device_stream_sync(kit->native);
         CHECK_OK(hem_op_start(p->op));
@@ -92,7 +101,7 @@ static void one_run(coll_kit *kit, plan *p, bool by_host) {
     } else {
         CHECK_OK(hem_op_start_on(p->op, kit->stream));
     }
-    device_launch(coll_look, kit->native, 1, 1, &p->args);
+    device_launch(coll_look, kit->native, 1, device_wide_block(), &p->args);
 }
 
 static void end_plan(plan *p, uint64_t steps) {
@@ -108,12 +117,15 @@ static void end_plan(plan *p, uint64_t steps) {
 int rank_main(hem_world *world) {
     coll_kit kit = coll_kit_open(world);
     plan plans[PLANS];
-    plans[0] = make_plan(&kit, HEM_ALLREDUCE, 50, true);
-    plans[1] = make_plan(&kit, HEM_ALLREDUCE, 9000, false);
-    plans[2] = make_plan(&kit, HEM_ALLGATHER, 33, true);
-    plans[3] = make_plan(&kit, HEM_REDUCE_SCATTER, 700, true);
-    plans[4] = make_plan(&kit, HEM_ALLTOALL, 20, false);
-    uint64_t replays = (uint64_t)harness_rounds(1000), steps = 0;
+    plans[0] = make_plan(&kit, HEM_ALLREDUCE, 50, true, 0);
+    plans[1] = make_plan(&kit, HEM_ALLREDUCE, 17000, false, 1);
+    plans[2] = make_plan(&kit, HEM_ALLGATHER, 33, true, 0);
+    plans[3] = make_plan(&kit, HEM_REDUCE_SCATTER, 700, true, 0);
+    plans[4] = make_plan(&kit, HEM_ALLTOALL, 20, false, 0);
+    plans[5] = make_deep(&kit, HEM_ALLREDUCE);
+    plans[6] = make_deep(&kit, HEM_ALLTOALL);
+    CHECK(coll_form_is_long(plans[1].op));
+    uint64_t replays = device_replays(700), steps = 0;
 
     device_capture_begin(kit.native);
     for (int i = 0; i < PLANS; i++)
@@ -121,6 +133,8 @@ int rank_main(hem_world *world) {
     device_graph graph = device_capture_end(kit.native);
     for (uint64_t i = 0; i < replays; i++, steps++) {
         device_graph_launch(graph, kit.native);
+        if (i % 20 == 19)
+            device_stream_sync(kit.native); /* which has a time limit, for busy machines */
         if (i % 10 != 9)
             continue;
         for (int k = 0; k < PLANS; k++)
@@ -128,11 +142,12 @@ int rank_main(hem_world *world) {
         steps++;
     }
     /* Runs of one follow each other: a fast rank is a run ahead of a slow one. */
-    uint64_t more = replays / 4;
-    for (int i = 0; i < PLANS; i++)
+    uint64_t more = (uint64_t)harness_rounds(175);
+    for (int i = 0; i < PLANS; i++) {
         for (uint64_t k = 0; k < more; k++)
             one_run(&kit, &plans[i], false);
-    device_stream_sync(kit.native);
+        device_stream_sync(kit.native);
+    }
     device_graph_destroy(graph);
     for (int i = 0; i < PLANS; i++)
         end_plan(&plans[i], steps + more);

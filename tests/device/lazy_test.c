@@ -3,12 +3,13 @@
  * kernels are all loaded when the device is opened. On a GPU the program is told to load late
  * (CUDA_MODULE_LOADING=LAZY), and each of the library's kernels is launched for the first time by one rank
  * while a kernel of another rank already waits for it: messages, with a window and without, collectives,
- * staged ones, exchanges forwards, backwards and straight into halos. Those with multicast need several
- * GPUs. On the stand-in, where nothing is loaded, the order of things is what is tested.
+ * staged ones, those with several words for each thread, exchanges forwards, backwards and straight into
+ * halos. Those with multicast need several GPUs. On the stand-in, where nothing is loaded, the order of things is what is tested.
  *
  * hem-test: ranks=2,3 modes=processes,threads timeout=90
  */
 #include "all_kit.h"
+#include "coll_form.h"
 
 #ifdef __CUDACC__
 /* Before the harness chooses, which does so without a priority. */
@@ -25,37 +26,50 @@ enum {
     STAGED,
     REVERSE,
     DIRECT,
+    DEEP,
     KINDS
 };
 
 /* Which stream of all_kit.h each has. */
 static const int parts[KINDS] = {ALL_PIPE, ALL_HALO, ALL_COLL, ALL_PIPE,
-                                 ALL_COLL, ALL_HALO, ALL_HALO};
+                                 ALL_COLL, ALL_HALO, ALL_HALO, ALL_COLL};
 
 typedef struct test {
     all_kit kit;
     hem_window *window; /* two buffers of ALL_LONG words */
     hem_pipe *straight;
     hem_op *staged[2];
+    hem_op *deep;
     hem_exchange *direct;
 } test;
 
-/* Buffers in the memory of the right neighbour, which peers cannot map from here: copied there and back. */
-static hem_op *plan_staged(test *t, uint64_t count) {
-    uint64_t *out = (uint64_t *)hem_window_peer_address(t->window, t->kit.right, 0);
+static hem_op *plan_sum(test *t, uint64_t *out, uint64_t *in, uint64_t count) {
     hem_coll c;
     hem_op *op = NULL;
-    CHECK(out != NULL);
     memset(&c, 0, sizeof c);
     c.struct_size = sizeof c;
     c.kind = HEM_ALLREDUCE;
     c.dtype = HEM_U64;
     c.op = HEM_SUM;
     c.send = out;
-    c.recv = out + ALL_LONG;
+    c.recv = in;
     c.count = (size_t)count;
     c.blocks = DEVICE_FEW_BLOCKS;
     CHECK_OK(hem_coll_plan(t->kit.world, &c, &op));
+    return op;
+}
+
+/* Buffers in the memory of the right neighbour, which peers cannot map from here: copied there and back. */
+static hem_op *plan_staged(test *t, uint64_t count) {
+    uint64_t *out = (uint64_t *)hem_window_peer_address(t->window, t->kit.right, 0);
+    CHECK(out != NULL);
+    return plan_sum(t, out, out + ALL_LONG, count);
+}
+
+static hem_op *plan_deep(test *t) {
+    size_t count = coll_form_deep_words(t->kit.size, DEVICE_FEW_BLOCKS, true);
+    hem_op *op = plan_sum(t, t->kit.out[ALL_COLL], t->kit.in[ALL_COLL], count);
+    coll_form_check_deep(op, t->kit.size, true);
     return op;
 }
 
@@ -88,6 +102,7 @@ static test open_test(hem_world *world) {
     CHECK_OK(hem_pipe_create(world, &p, &t.straight));
     t.staged[0] = plan_staged(&t, ALL_LONG);
     t.staged[1] = plan_staged(&t, ALL_SHORT);
+    t.deep = plan_deep(&t);
     t.direct = bind_direct(&t);
     return t;
 }
@@ -96,6 +111,7 @@ static void close_test(test *t) {
     CHECK_OK(hem_exchange_destroy(t->direct));
     CHECK_OK(hem_op_free(t->staged[0]));
     CHECK_OK(hem_op_free(t->staged[1]));
+    CHECK_OK(hem_op_free(t->deep));
     CHECK_OK(hem_pipe_destroy(t->straight));
     CHECK_OK(hem_window_destroy(t->window));
     all_close(&t->kit, HEM_OK);
@@ -128,6 +144,8 @@ static hem_status call(test *t, int kind, bool brief) {
         return hem_op_start_on(t->kit.ops[brief], t->kit.stream[ALL_COLL]);
     case STAGED:
         return hem_op_start_on(t->staged[brief], t->kit.stream[ALL_COLL]);
+    case DEEP:
+        return hem_op_start_on(t->deep, t->kit.stream[ALL_COLL]);
     default:
         return call_exchange(t, kind == DIRECT ? t->direct : t->kit.exchange, kind == REVERSE);
     }
@@ -138,6 +156,8 @@ static hem_status status_of(test *t, int kind) {
         return hem_pipe_status(t->straight);
     if (kind == STAGED)
         return hem_op_status(t->staged[0]);
+    if (kind == DEEP)
+        return hem_op_status(t->deep);
     if (kind == DIRECT)
         return hem_exchange_status(t->direct);
     return all_status(&t->kit, parts[kind]);
