@@ -33,6 +33,7 @@ typedef struct coll_kit {
     size_t send_at; /**< bytes; in place, in the buffer `recv` */
     size_t recv_at;
     size_t recv_shift; /**< bytes by which `recv` begins later than `send` does */
+    size_t element;    /**< bytes of elements without a type, or 0 */
     bool in_place;
     bool names_send;
     unsigned char *arena; /**< where device buffers are to be, or NULL */
@@ -101,10 +102,16 @@ static inline void coll_kit_fill(unsigned char *to, size_t bytes, hem_dtype dtyp
     }
 }
 
-/** Bytes of an element. Pairs have a value and a location. */
+/** Whether elements are pairs of a value and a location. */
+static inline bool coll_kit_pairs(const coll_kit *kit) {
+    return kit->coll.op == HEM_MINLOC || kit->coll.op == HEM_MAXLOC;
+}
+
+/** Bytes of an element. */
 static inline size_t coll_kit_element(const coll_kit *kit) {
-    bool pairs = kit->coll.op == HEM_MINLOC || kit->coll.op == HEM_MAXLOC;
-    return pairs ? 16 : hem_dtype_size(kit->coll.dtype);
+    if (kit->element != 0)
+        return kit->element;
+    return coll_kit_pairs(kit) ? 16 : hem_dtype_size(kit->coll.dtype);
 }
 
 /** Values of which many are equal, zeros with a sign and NaN or the largest among them; few locations. */
@@ -140,7 +147,7 @@ static inline void coll_kit_make(coll_kit *kit, coll_kit_buffer *b, size_t bytes
     }
     CHECK(b->first != NULL && b->host != NULL);
     coll_kit_fill(b->first, b->bytes, dtype, rng);
-    if (coll_kit_element(kit) > hem_dtype_size(dtype))
+    if (coll_kit_pairs(kit))
         coll_kit_fill_pairs(b->first + b->shift, bytes / 16, dtype, rng);
 }
 
@@ -282,7 +289,7 @@ static inline coll_kit_sizes coll_kit_sizes_of(coll_kit *kit, size_t count, harn
     }
 }
 
-/** Set a collective up. `rng` is the same on all ranks, `own` is not. */
+/** Set a collective up. `rng` is the same on all ranks, `own` is not. Without a type: kit->element. */
 static inline void coll_kit_set(coll_kit *kit, hem_coll_kind kind, hem_dtype dtype,
                                 hem_reduction op, size_t count, bool in_place, size_t shift,
                                 harness_rng *rng, harness_rng *own) {
@@ -290,6 +297,7 @@ static inline void coll_kit_set(coll_kit *kit, hem_coll_kind kind, hem_dtype dty
     kit->coll.struct_size = sizeof kit->coll;
     kit->coll.kind = kind;
     kit->coll.dtype = dtype;
+    kit->coll.element = kit->element;
     kit->coll.op = op;
     kit->coll.root = (int)harness_below(rng, (size_t)kit->size);
     kit->coll.memory = HEM_MEMORY_DEVICE;
