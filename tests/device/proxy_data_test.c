@@ -1,8 +1,8 @@
 /*
  * Kernels and peers that are reached through their hosts, beside others that are mapped: bytes of all
  * lengths and alignments come whole and before their signal, from many groups at a time and more than a
- * ring holds; barriers and signals to all count once; a flush is one. One put is of 64 MiB on a GPU, of 1 MiB
- * on the stand-in, many times what a ring holds.
+ * ring holds; barriers and signals to all count once; a flush is one; a counter says when a source may be
+ * changed. One put is of 64 MiB on a GPU, of 1 MiB on the stand-in, many times what a ring holds.
  *
  * hem-test: ranks=2,3,5 timeout=120
  */
@@ -176,6 +176,106 @@ static void check_long(hem_world *world) {
     device_stream_destroy(stream);
 }
 
+#define TURNS 6
+/* More than a ring holds: such a put waits for room, whatever the peer's host has taken before. */
+#define TURN_MOST  (HEMD_RING_SLOTS * HEMD_RING_CHUNK + 70003u)
+#define TURN_BYTES (TURN_MOST + 64ull) /* in the window */
+/* Counters: puts that are done, and sources that are filled. */
+#define PUT_DONE  3u
+#define FILLED    1u
+#define UNTOUCHED 2u
+
+typedef struct count_args {
+    hem_dev_window w; /* TURNS x TURN_BYTES */
+    unsigned char *source;
+    uint64_t *errors;
+} count_args;
+
+HEM_DEV uint64_t count_length(uint64_t turn) {
+    return turn % 3u == 0 ? TURN_MOST : turn % 3u == 1 ? 40009u : 0u;
+}
+
+HEM_DEV uint64_t count_read(hem_dev_window w, uint32_t counter) {
+    uint64_t value = ~0ull;
+    return hem_dev_read_counter(w, counter, &value) == HEM_OK ? value : ~0ull;
+}
+
+/* Block 0 puts what block 1 has filled; a put of nothing to oneself counts for it. */
+HEM_DEV uint64_t count_put(const count_args *args, hem_group block, int peer) {
+    hem_dev_window w = args->w;
+    uint64_t bad = 0;
+    for (uint64_t turn = 0; turn < TURNS; turn++) {
+        bad += hem_dev_wait_counter(w, block, FILLED, turn + 1, LIMIT) != HEM_OK;
+        bad += block.rank == 0 && count_read(w, PUT_DONE) != turn;
+        bad += hem_dev_put_start(w, block, peer, turn * TURN_BYTES, args->source,
+                                 count_length(turn), PUT_DONE) != HEM_OK;
+    }
+    /* What has put nothing has not been counted. */
+    bad += hem_dev_put_start(w, block, peer, TURNS * TURN_BYTES, args->source, 1, PUT_DONE) !=
+           HEM_ERR_RANGE;
+    bad += hem_dev_put_start(w, block, peer, 0, args->source, 1, 4) != HEM_ERR_RANGE;
+    bad += hem_dev_wait_counter(w, block, PUT_DONE, TURNS + 1, 0) != HEM_ERR_TIMEOUT;
+    bad += block.rank == 0 && count_read(w, PUT_DONE) != TURNS;
+    bad += block.rank == 0 && count_read(w, UNTOUCHED) != 0;
+    return bad + (hem_dev_signal(w, block, peer, 0, HEM_SIGNAL_ADD, 1) != HEM_OK);
+}
+
+/* As soon as the counter allows it the source is filled anew, and at the end spoilt. */
+HEM_DEV uint64_t count_fill(const count_args *args, hem_group block) {
+    hem_dev_window w = args->w;
+    uint64_t bad = 0;
+    for (uint64_t turn = 0; turn <= TURNS; turn++) {
+        bad += hem_dev_wait_counter(w, block, PUT_DONE, turn, LIMIT) != HEM_OK;
+        for (uint64_t i = block.rank; i < TURN_MOST; i += block.size)
+            args->source[i] = mix_byte(w.rank, turn, 1, i);
+        hem_group_sync(block);
+        if (turn < TURNS)
+            bad += hem_dev_put_start(w, block, w.rank, 0, args->source, 0, FILLED) != HEM_OK;
+    }
+    return bad;
+}
+
+DEVICE_KERNEL(count, count_args) {
+    hem_dev_window w = args->w;
+    hem_group block = hem_block();
+    const int right = (w.rank + 1) % w.size, left = (w.rank + w.size - 1) % w.size;
+    uint64_t bad = hem_block_index() == 0 ? count_put(args, block, right) : count_fill(args, block);
+    bad *= 1ull << 40u;
+    if (hem_block_index() == 0 &&
+        hem_dev_wait_signal_from(w, block, left, 0, HEM_EQ, 1, LIMIT) != HEM_OK)
+        bad += 1ull << 40u;
+    for (uint64_t turn = 0; turn < TURNS && hem_block_index() == 0; turn++) {
+        const unsigned char *got =
+            (const unsigned char *)hem_dev_address(w, w.rank, turn * TURN_BYTES);
+        for (uint64_t i = block.rank; i < count_length(turn) + 64u; i += block.size)
+            bad += got[i] != (i < count_length(turn) ? mix_byte(left, turn, 1, i) : 0);
+    }
+    if (bad != 0)
+        hemd_add64_relaxed(args->errors, bad);
+}
+
+static void check_count(hem_world *world) {
+    count_args args;
+    uint64_t errors = 0;
+    device_stream stream = device_stream_create();
+    hem_window_options options = window_kit_options((size_t)(TURNS * TURN_BYTES));
+    harness_step("counters", 0);
+    options.counters = 4;
+    hem_window *window = proxy_kit_create_with(world, options, PROXY_KIT_ALL);
+    args.w = window_kit_dev(window);
+    args.source = (unsigned char *)device_alloc(TURN_MOST);
+    args.errors = (uint64_t *)device_alloc(8);
+    device_launch(count, stream, 2, WARPS, &args);
+    device_stream_sync(stream);
+    device_copy(&errors, args.errors, 8);
+    CHECK_EQ(errors, 0);
+    harness_barrier(window);
+    CHECK_OK(hem_window_destroy(window));
+    device_free(args.source);
+    device_free(args.errors);
+    device_stream_destroy(stream);
+}
+
 typedef struct flush_args {
     hem_dev_window w;
     uint64_t *errors;
@@ -294,6 +394,7 @@ int rank_main(hem_world *world) {
     check_mix(world, PROXY_KIT_ODD);
     check_mix(world, PROXY_KIT_ALL);
     check_long(world);
+    check_count(world);
     check_flush(world);
     check_cannot(world);
     harness_close(world, HEM_OK);
