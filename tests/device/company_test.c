@@ -175,7 +175,7 @@ static void one_run(scene *s, uint64_t round, int h, int way) {
 static void one_case(hem_world *world, uint64_t seed, int number) {
     harness_rng rng = harness_rng_of(seed, 3, (uint64_t)number);
     harness_rng own = harness_rng_of(seed, 100 + (uint64_t)hem_world_rank(world), (uint64_t)number);
-    twin_case c = twin_case_make(world, number % 3, &rng);
+    twin_case c = twin_case_make(world, number % 4, &rng);
     scene s;
     memset(&s, 0, sizeof s);
     s.native = device_stream_create();

@@ -1,6 +1,6 @@
 /*
  * Values that go straight into the neighbours' halos are those of the host, byte for byte, whichever way
- * was asked for: grids, meshes and cubed spheres, any type, layout and alignment, several fields and
+ * was asked for: grids, meshes, cubed spheres and lists, any type, layout and alignment, several fields and
  * domains, some of them in host memory. What is said to be direct is: all of it if that was asked for,
  * nothing if it was not wanted.
  *
@@ -57,7 +57,7 @@ static void run(twin *t, const hem_exchange_how *how, uint64_t way, device_strea
 static void one_case(hem_world *world, uint64_t seed, int number) {
     harness_rng rng = harness_rng_of(seed, (uint64_t)number, 1);
     harness_rng own = harness_rng_of(seed, (uint64_t)number, 100 + (uint64_t)hem_world_rank(world));
-    int kind = number % 3;
+    int kind = number % 4;
     twin_case c = twin_case_make(world, kind, &rng);
     device_stream stream = device_stream_create();
     hem_stream *handle = NULL;

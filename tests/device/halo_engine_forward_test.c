@@ -1,6 +1,7 @@
 /*
- * What copy engines leave in halos is what the host leaves, byte for byte: grids, meshes and cubed spheres,
- * any type, layout and alignment, several fields and domains, all of them or some, some sides or all.
+ * What copy engines leave in halos is what the host leaves, byte for byte: grids, meshes, cubed spheres,
+ * lists, any type, layout and alignment, several fields and domains, all of them or some, some sides or
+ * all.
  * What they cannot do is refused on all ranks, with a reason, and then goes another way.
  *
  * hem-test: ranks=1,2,3,4,8 modes=processes,threads timeout=180
@@ -45,7 +46,7 @@ static void run(twin *t, const hem_exchange_how *how, uint64_t way, device_strea
 static int one_case(hem_world *world, uint64_t seed, int number) {
     harness_rng rng = harness_rng_of(seed, (uint64_t)number, 1);
     harness_rng own = harness_rng_of(seed, (uint64_t)number, 100 + (uint64_t)hem_world_rank(world));
-    int kind = number % 3;
+    int kind = number % 4;
     twin_case c = twin_case_make(world, kind, &rng);
     device_stream stream = device_stream_create();
     hem_stream *handle = NULL;
@@ -55,7 +56,7 @@ static int one_case(hem_world *world, uint64_t seed, int number) {
     memset(&t, 0, sizeof t);
     t.world = t.host.world = world;
     for (size_t f = 1 + harness_below(&rng, 4); f > 0; f--) {
-        halo_spec spec = number % 4 == 0 ? twin_spec(kind, &rng) : halo_spec_random(&rng, 3);
+        halo_spec spec = number % 3 == 0 ? twin_spec(kind, &rng) : halo_spec_random(&rng, 3);
         twin_add(&t, &c, &spec, &own);
     }
     int place = number % 5 == 0 ? (int)harness_below(&rng, TWIN_PLACES) : TWIN_DEVICE;

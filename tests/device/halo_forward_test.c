@@ -1,7 +1,8 @@
 /*
  * Exchanges whose fields are in device memory do what those of the host do, byte for byte: grids,
- * meshes and cubed spheres, any type, layout and alignment, all or some fields and sides, several
- * domains and fields, some of them in host memory; started by the host and on streams of the device.
+ * meshes, cubed spheres and explicit lists, any type, layout and alignment, all or some fields and
+ * sides, several domains and fields, some of them in host memory; started by the host and on streams of
+ * the device.
  *
  * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=180 delayed=3
  */
@@ -43,7 +44,7 @@ static void run(twin *t, const hem_exchange_how *how, uint64_t way, device_strea
 static void one_case(hem_world *world, uint64_t seed, int number) {
     harness_rng rng = harness_rng_of(seed, (uint64_t)number, 1);
     harness_rng own = harness_rng_of(seed, (uint64_t)number, 100 + (uint64_t)hem_world_rank(world));
-    int kind = number % 3;
+    int kind = number % 4;
     twin_case c = twin_case_make(world, kind, &rng);
     twin t;
     device_stream streams[2] = {device_stream_create(), device_stream_create()};

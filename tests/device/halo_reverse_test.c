@@ -1,8 +1,8 @@
 /*
  * Reverse runs on device memory give the bits that those of the host give: sum, minimum, maximum and
  * replacement of every type that has them, NaNs and infinities among the values, points that several
- * halos come back to, also such as overlap in part of long rows, vectors that turn, some fields and sides; with
- * forward runs in between.
+ * halos come back to, also such as overlap in part of long rows, vectors that turn, lists that name a
+ * point again, some fields and sides; with forward runs in between.
  *
  * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=180 delayed=3
  */
@@ -23,8 +23,8 @@ static halo_spec pick_spec(int kind, hem_combine combine, harness_rng *rng) {
 static void one_case(hem_world *world, uint64_t seed, int number) {
     harness_rng rng = harness_rng_of(seed, (uint64_t)number, 1);
     harness_rng own = harness_rng_of(seed, (uint64_t)number, 100 + (uint64_t)hem_world_rank(world));
-    int kind = number % 4;
-    hem_combine combine = (hem_combine)(1 + number / 4 % HEM_COMBINE_REPLACE);
+    int kind = number % 5;
+    hem_combine combine = (hem_combine)(1 + number / 5 % HEM_COMBINE_REPLACE);
     twin_case c = twin_case_make(world, kind, &rng);
     twin t;
 

@@ -16,6 +16,15 @@ extern "C" {
 }
 #endif
 
+/** Kinds of patterns. */
+enum {
+    TWIN_GRID,
+    TWIN_MESH,
+    TWIN_CUBE,
+    TWIN_LISTS,
+    TWIN_ROWS /**< a grid of few rows of many points */
+};
+
 /** Where the fields of the device's exchange are. */
 enum {
     TWIN_DEVICE, /**< all on the device */
@@ -28,6 +37,7 @@ typedef struct twin_case {
     halo_grid g;
     halo_mesh m;
     halo_cube cube;
+    halo_lists lists;
     halo_case c;
     hem_pattern *pattern;
 } twin_case;
@@ -61,23 +71,26 @@ static inline halo_grid twin_long_grid(int ranks, harness_rng *rng) {
     return g;
 }
 
-/** A random grid, mesh or cube, or few long rows. */
+/** A random pattern of a kind. */
 static inline twin_case twin_case_make(hem_world *world, int kind, harness_rng *rng) {
     twin_case t;
     int size = hem_world_size(world);
     memset(&t, 0, sizeof t);
-    if (kind == 0 || kind == 3) {
+    if (kind == TWIN_GRID || kind == TWIN_ROWS) {
         int dims = 1 + (int)harness_below(rng, 4);
-        t.g = kind == 3 ? twin_long_grid(size, rng)
-                        : halo_grid_random(dims, dims < 4 ? 12 : 5, 8, size, rng);
+        t.g = kind == TWIN_ROWS ? twin_long_grid(size, rng)
+                                : halo_grid_random(dims, dims < 4 ? 12 : 5, 8, size, rng);
         t.c = halo_grid_case(&t.g, size);
         t.pattern = halo_grid_pattern(world, &t.g, &t.c);
-    } else if (kind == 1) {
+    } else if (kind == TWIN_MESH) {
         t.m = halo_mesh_ball(1 + (int)harness_below(rng, 3));
         halo_mesh_deal(&t.m, 1 + (int)harness_below(rng, 12), size, harness_below(rng, 2) != 0,
                        rng);
         t.c = halo_mesh_case(&t.m, size, *rng);
         t.pattern = halo_mesh_pattern(world, &t.c, HALO_BY_POSITION);
+    } else if (kind == TWIN_LISTS) {
+        t.lists = halo_lists_random(100, 100, size, &t.c, rng);
+        t.pattern = halo_lists_pattern(world, &t.lists, &t.c);
     } else {
         t.cube = halo_cube_random(1 + (int64_t)harness_below(rng, 9), 4, size, rng);
         t.c = halo_cube_case(&t.cube, size);
@@ -92,6 +105,7 @@ static inline void twin_case_free(twin_case *t) {
     halo_grid_free(&t->g);
     halo_mesh_free(&t->m);
     halo_cube_free(&t->cube);
+    halo_lists_free(&t->lists);
 }
 
 /** Add a field of some layout to both. */
@@ -191,7 +205,7 @@ static inline hem_exchange_how twin_how(hem_combine combine, harness_rng *rng) {
 /** A spec of any type or element; vectors on cubes. */
 static inline halo_spec twin_spec(int kind, harness_rng *rng) {
     halo_spec spec = halo_spec_random(rng, 3);
-    if (kind == 2 && harness_below(rng, 2) != 0) {
+    if (kind == TWIN_CUBE && harness_below(rng, 2) != 0) {
         const hem_dtype types[] = {HEM_F32, HEM_F64, HEM_I16, HEM_I64, HEM_C64, HEM_F16};
         spec.dtype = types[harness_below(rng, 6)];
         spec.element = 0;

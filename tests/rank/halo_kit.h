@@ -144,6 +144,31 @@ void halo_cube_free(halo_cube *cube);
 halo_case halo_cube_case(const halo_cube *cube, int ranks);
 hem_pattern *halo_cube_pattern(hem_world *world, const halo_cube *cube, const halo_case *c);
 
+/* Explicit lists between random domains, which own the first half of what they store. */
+
+/** From a domain of one rank to a domain of another, or of the same. */
+typedef struct halo_list {
+    int from;
+    int to;
+    size_t there; /**< the domain that sends */
+    size_t here;
+    size_t count;
+    int64_t *sent;
+    int64_t *received;
+} halo_list;
+
+typedef struct halo_lists {
+    halo_list *all;
+    size_t count;
+} halo_lists;
+
+/** Fewer than `most` lists between domains of up to 2 `points` points, and what these are. Lists may be
+ *  empty, name an owner's point twice, go to the same rank and domain, and there may be many per pair. */
+halo_lists halo_lists_random(size_t points, size_t most, int ranks, halo_case *c_p,
+                             harness_rng *rng);
+void halo_lists_free(halo_lists *lists);
+hem_pattern *halo_lists_pattern(hem_world *world, const halo_lists *lists, const halo_case *c);
+
 /* Fields. */
 
 /** What all ranks agree on. */
