@@ -139,7 +139,7 @@ typedef struct scene {
 static void add_fields(twin *t, const twin_case *c, harness_rng *rng, harness_rng *own) {
     static const hem_dtype types[4] = {HEM_F32, HEM_F64, HEM_I16, HEM_I64};
     for (size_t f = 1 + harness_below(rng, 3); f > 0; f--) {
-        halo_spec spec = halo_spec_random(rng, 3);
+        halo_spec spec = twin_plain_spec(c, rng);
         spec.dtype = types[harness_below(rng, 4)];
         spec.element = 0;
         twin_add(t, c, &spec, own);

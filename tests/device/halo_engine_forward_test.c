@@ -56,7 +56,7 @@ static int one_case(hem_world *world, uint64_t seed, int number) {
     memset(&t, 0, sizeof t);
     t.world = t.host.world = world;
     for (size_t f = 1 + harness_below(&rng, 4); f > 0; f--) {
-        halo_spec spec = number % 3 == 0 ? twin_spec(kind, &rng) : halo_spec_random(&rng, 3);
+        halo_spec spec = number % 3 == 0 ? twin_spec(&c, kind, &rng) : twin_plain_spec(&c, &rng);
         twin_add(&t, &c, &spec, &own);
     }
     int place = number % 5 == 0 ? (int)harness_below(&rng, TWIN_PLACES) : TWIN_DEVICE;

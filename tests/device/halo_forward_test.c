@@ -53,7 +53,7 @@ static void one_case(hem_world *world, uint64_t seed, int number) {
     memset(&t, 0, sizeof t);
     t.world = t.host.world = world;
     for (size_t f = 1 + harness_below(&rng, 4); f > 0; f--) {
-        halo_spec spec = twin_spec(kind, &rng);
+        halo_spec spec = twin_spec(&c, kind, &rng);
         twin_add(&t, &c, &spec, &own);
     }
     int place = (int)harness_below(&rng, TWIN_PLACES);

@@ -9,8 +9,8 @@
 #include "halo_twin.h"
 
 /* A type that can be combined, or any bytes for what is only replaced. */
-static halo_spec pick_spec(int kind, hem_combine combine, harness_rng *rng) {
-    halo_spec spec = twin_spec(kind, rng);
+static halo_spec pick_spec(const twin_case *c, int kind, hem_combine combine, harness_rng *rng) {
+    halo_spec spec = twin_spec(c, kind, rng);
     bool plain = spec.dtype == 0 || spec.dtype == HEM_BYTE;
     bool complex = spec.dtype == HEM_C64 || spec.dtype == HEM_C128;
     if (combine != HEM_COMBINE_REPLACE && (plain || (complex && combine != HEM_COMBINE_SUM))) {
@@ -31,7 +31,7 @@ static void one_case(hem_world *world, uint64_t seed, int number) {
     memset(&t, 0, sizeof t);
     t.world = t.host.world = world;
     for (size_t f = 1 + harness_below(&rng, 4); f > 0; f--) {
-        halo_spec spec = pick_spec(kind, combine, &rng);
+        halo_spec spec = pick_spec(&c, kind, combine, &rng);
         twin_add(&t, &c, &spec, &own);
     }
     int place = (int)harness_below(&rng, TWIN_PLACES);

@@ -202,9 +202,28 @@ static inline hem_exchange_how twin_how(hem_combine combine, harness_rng *rng) {
     return how;
 }
 
-/** A spec of any type or element; vectors on cubes. */
-static inline halo_spec twin_spec(int kind, harness_rng *rng) {
+/** So many values at all points together are soon compared. */
+#define TWIN_VALUES 8192u
+#define TWIN_LEVELS 80u
+
+/** A spec of any type or element. Of few points it has many levels now and then, or many components. */
+static inline halo_spec twin_plain_spec(const twin_case *c, harness_rng *rng) {
     halo_spec spec = halo_spec_random(rng, 3);
+    size_t points = 1;
+    if (harness_below(rng, 4) != 0)
+        return spec;
+    for (size_t i = 0; i < c->c.count; i++)
+        points += c->c.domains[i].count;
+    size_t most = TWIN_VALUES / points < TWIN_LEVELS ? TWIN_VALUES / points : TWIN_LEVELS;
+    if (most > 3)
+        *(harness_below(rng, 4) != 0 ? &spec.levels : &spec.components) =
+            1 + harness_below(rng, most);
+    return spec;
+}
+
+/** The same, with vectors on cubes. */
+static inline halo_spec twin_spec(const twin_case *c, int kind, harness_rng *rng) {
+    halo_spec spec = twin_plain_spec(c, rng);
     if (kind == TWIN_CUBE && harness_below(rng, 2) != 0) {
         const hem_dtype types[] = {HEM_F32, HEM_F64, HEM_I16, HEM_I64, HEM_C64, HEM_F16};
         spec.dtype = types[harness_below(rng, 6)];
