@@ -182,6 +182,7 @@ static void one_case(hem_world *world, uint64_t seed, int number) {
     CHECK_OK(hem_stream_cuda(world, s.native, &s.handle));
     s.t.world = s.t.host.world = world;
     add_fields(&s.t, &c, &rng, &own);
+    twin_freeze(&s.t, &own);
     twin_bind(&s.t, TWIN_DEVICE, &own);
     s.hows[0].struct_size = sizeof s.hows[0];
     s.hows[1] = twin_how((hem_combine)0, &rng);

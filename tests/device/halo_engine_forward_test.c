@@ -60,6 +60,7 @@ static int one_case(hem_world *world, uint64_t seed, int number) {
         twin_add(&t, &c, &spec, &own);
     }
     int place = number % 5 == 0 ? (int)harness_below(&rng, TWIN_PLACES) : TWIN_DEVICE;
+    twin_freeze(&t, &own);
     twin_bind(&t, place, &own);
     bool engines = check_way(&t);
     for (uint64_t round = 0; round < 4; round++) {

@@ -35,6 +35,7 @@ static void one_case(hem_world *world, uint64_t seed, int number) {
         twin_add(&t, &c, &spec, &own);
     }
     int place = (int)harness_below(&rng, TWIN_PLACES);
+    twin_freeze(&t, &own);
     twin_bind(&t, place, &own);
     for (uint64_t round = 0; round < 5; round++) {
         hem_exchange_how how = twin_how(round == 2 ? (hem_combine)0 : combine, &rng);
