@@ -81,7 +81,8 @@ function(hem_add_gpu_test name timeout labels)
 endfunction()
 
 # The twin of a test of tests/device on a GPU: the same source, by nvcc. tests/CMakeLists.txt calls
-# this for each of them.
+# this for each of them. Those labelled "legacy" run as two processes once more, as gpu/legacy_*, with memory
+# that the library shows by legacy IPC.
 function(hem_add_gpu_tests name source ranks modes timeout labels)
     set(tests ${PROJECT_SOURCE_DIR}/tests)
     if(NOT TARGET hem_gpu_harness)
@@ -105,6 +106,12 @@ function(hem_add_gpu_tests name source ranks modes timeout labels)
                 $<TARGET_FILE:gpu_${name}>)
         endif()
     endforeach()
+    if("legacy" IN_LIST labels)
+        set(test gpu/legacy_${name}/processes-2)
+        hem_add_gpu_test(${test} ${timeout} "processes;${labels}"
+            hem_command run -n 2 --timeout ${launcher_timeout} $<TARGET_FILE:gpu_${name}>)
+        set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT HEM_CUDA_VMM=0)
+    endif()
     if("alone" IN_LIST modes)
         hem_add_gpu_test(gpu/${name}/alone ${timeout} "${labels}" gpu_${name})
     endif()

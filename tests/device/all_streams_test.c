@@ -5,7 +5,7 @@
  * them itself, and CPUs use the same window. Four threads have 28 streams, seven each, and a GPU has
  * queues for 32 of a process: with nine each it hung (docs/gpu.md).
  *
- * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=120
+ * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=120 labels=legacy
  */
 #include "all_kit.h"
 

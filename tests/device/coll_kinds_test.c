@@ -4,7 +4,7 @@
  * host, and blocking, with whatever number of blocks each rank allows. So do those that only move elements of
  * any size that have no type.
  *
- * hem-test: ranks=1,2,3,4,5,8 modes=processes,threads timeout=240 delayed=3
+ * hem-test: ranks=1,2,3,4,5,8 modes=processes,threads timeout=240 delayed=3 labels=legacy
  */
 #include "coll_kit.h"
 

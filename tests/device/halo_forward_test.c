@@ -4,7 +4,7 @@
  * sides, several domains and fields, some of them in host memory; started by the host and on streams of
  * the device.
  *
- * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=180 delayed=3
+ * hem-test: ranks=1,2,3,4 modes=processes,threads timeout=180 delayed=3 labels=legacy
  */
 #include "halo_twin.h"
 

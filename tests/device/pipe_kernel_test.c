@@ -5,7 +5,7 @@
  * was not named when the pipe was made, or that there is not, is refused by every call, and nothing is harmed
  * by that.
  *
- * hem-test: ranks=1,2,3 timeout=120 delayed=2
+ * hem-test: ranks=1,2,3 timeout=120 delayed=2 labels=legacy
  */
 #include "pipe_kit.h"
 
