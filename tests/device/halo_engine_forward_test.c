@@ -1,8 +1,7 @@
 /*
  * What copy engines leave in halos is what the host leaves, byte for byte: grids, meshes, cubed spheres,
  * lists, any type, layout and alignment, several fields and domains, all of them or some, some sides or
- * all.
- * What they cannot do is refused on all ranks, with a reason, and then goes another way.
+ * all. What they cannot do is refused on all ranks, with a reason, and then goes another way.
  *
  * hem-test: ranks=1,2,3,4,8 modes=processes,threads timeout=180
  */

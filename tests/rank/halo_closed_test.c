@@ -113,6 +113,19 @@ static void revoked(struct rank *r, bool on_stream) {
     end(r);
 }
 
+/* The fields of every other rank are only read: nothing is sent there. A point goes either way round the ring. */
+static void check_bytes(const struct rank *r, const hem_exchange *exchange) {
+    hem_exchange_facts facts = {.struct_size = sizeof facts};
+    const int size = hem_world_size(r->world);
+    const bool left = harness_left(r->world) % 2 != 0;
+    const bool right = harness_right(r->world) % 2 != 0;
+
+    CHECK_OK(hem_exchange_info(exchange, &facts));
+    CHECK_EQ(facts.recv_bytes, size > 1 && r->me % 2 != 0 ? 2 * sizeof(int64_t) : 0);
+    CHECK_EQ(facts.send_bytes, size > 1 ? ((size_t)left + right) * sizeof(int64_t) : 0);
+    CHECK_EQ(facts.local_bytes, 0);
+}
+
 /* Fields in pages that cannot be written. */
 static void read_only(struct rank *r) {
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -133,6 +146,7 @@ static void read_only(struct rank *r) {
     b.field.memory = mine ? source : sink;
     b.field.flags = mine ? HEM_FIELD_READ_ONLY : 0;
     CHECK_OK(hem_exchange_create(r->own, &o, &exchange));
+    check_bytes(r, exchange);
     for (int i = 0; i < 3; i++)
         CHECK_OK(hem_exchange_run(exchange, NULL, LIMIT));
     CHECK_EQ(source[0], 0);

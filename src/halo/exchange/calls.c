@@ -276,6 +276,11 @@ hem_op *hem_exchange_op(hem_exchange *x) {
     return x != NULL ? &x->op : NULL;
 }
 
+/* Of a forward run. */
+static uint64_t bytes_of(const hemi_part *part) {
+    return part->unwanted ? 0 : part->bytes;
+}
+
 hem_status hem_exchange_info(const hem_exchange *x, hem_exchange_facts *facts_p) {
     hem_status status = check(x, "hem_exchange_info");
     if (status == HEM_OK && (facts_p == NULL || facts_p->struct_size < sizeof *facts_p))
@@ -290,9 +295,9 @@ hem_status hem_exchange_info(const hem_exchange *x, hem_exchange_facts *facts_p)
         bool own = lane->way.peer == x->world->rank;
         facts.neighbours += !own;
         for (size_t i = 0; i < lane->recvs.count; i++)
-            *(own ? &facts.local_bytes : &facts.recv_bytes) += lane->recvs.parts[i].bytes;
+            *(own ? &facts.local_bytes : &facts.recv_bytes) += bytes_of(&lane->recvs.parts[i]);
         for (size_t i = 0; i < lane->sends.count && !own; i++)
-            facts.send_bytes += lane->sends.parts[i].bytes;
+            facts.send_bytes += bytes_of(&lane->sends.parts[i]);
         facts.direct_bytes += lane->recvs.direct;
     }
     *facts_p = facts;
