@@ -70,8 +70,10 @@ HEM_DEV hem_status tell(const mixed_args *args, hem_group g, const mixed_round *
     for (int other = 0; other < w.size && status == HEM_OK; other++) {
         if (CONCERNS(*r, w.rank, other))
             status = hem_dev_put(w, g, other, r->place + 8u * (uint32_t)w.rank, number, 8);
-        if (status == HEM_OK && IS_LAST(*r, w.rank, other, w.size))
-            status = hem_dev_put(w, g, other, r->last, number, 8);
+        /* The owner may look at what came before. */
+        if (status == HEM_OK && g.rank == 0 && IS_LAST(*r, w.rank, other, w.size))
+            status = hem_dev_put_value(w, other, r->last, round);
+        status = hem_group_agree(g, status);
     }
     return status;
 }
