@@ -1,6 +1,6 @@
 /*
  * A graph with several collectives, short and long ones, with one word for each thread and with several, in
- * place and not, is replayed hundreds of times, ten thousand on a GPU, mixed with runs outside of it on the
+ * place and not, is replayed a thousand times, ten thousand on a GPU, mixed with runs outside of it on the
  * same stream and runs that the host starts; each run takes what was there at that time.
  *
  * hem-test: ranks=2,3,5 modes=processes,threads timeout=240
@@ -125,7 +125,7 @@ int rank_main(hem_world *world) {
     plans[5] = make_deep(&kit, HEM_ALLREDUCE);
     plans[6] = make_deep(&kit, HEM_ALLTOALL);
     CHECK(coll_form_is_long(plans[1].op));
-    uint64_t replays = device_replays(700), steps = 0;
+    uint64_t replays = device_replays(1000), steps = 0;
 
     device_capture_begin(kit.native);
     for (int i = 0; i < PLANS; i++)
@@ -142,7 +142,7 @@ int rank_main(hem_world *world) {
         steps++;
     }
     /* Runs of one follow each other: a fast rank is a run ahead of a slow one. */
-    uint64_t more = (uint64_t)harness_rounds(175);
+    uint64_t more = (uint64_t)harness_rounds(250);
     for (int i = 0; i < PLANS; i++) {
         for (uint64_t k = 0; k < more; k++)
             one_run(&kit, &plans[i], false);

@@ -4,7 +4,8 @@
  * (CUDA_MODULE_LOADING=LAZY), and each of the library's kernels is launched for the first time by one rank
  * while a kernel of another rank already waits for it: messages, with a window and without, collectives,
  * staged ones, those with several words for each thread, exchanges forwards, backwards and straight into
- * halos. Those with multicast need several GPUs. On the stand-in, where nothing is loaded, the order of things is what is tested.
+ * halos. Those with multicast need several GPUs. On the stand-in, where nothing is loaded, the order of
+ * things is what is tested.
  *
  * hem-test: ranks=2,3 modes=processes,threads timeout=90
  */

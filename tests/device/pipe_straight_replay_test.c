@@ -1,8 +1,8 @@
 /*
  * A graph with a short and a long message is replayed many times, ten thousand on a GPU, mixed with calls
- * outside of it and with other blocks. The long one lies inside of the window on both sides, on one, or on none. Kernels
- * change what is sent right before each send and right after it, and look at what has come right after
- * each receive: each message brings what the sender had at that time.
+ * outside of it and with other blocks. The long one lies inside of the window on both sides, on one, or on
+ * none. Kernels change what is sent right before each send and right after it, and look at what has come
+ * right after each receive: each message brings what the sender had at that time.
  *
  * hem-test: ranks=2 timeout=180
  */

@@ -102,9 +102,20 @@ DEVICE_KERNEL(mix, mix_args) {
     }
 }
 
+/* The kernels of all ranks have ended, and found nothing wrong. */
+static void conclude(hem_window *window, device_stream stream, uint64_t *errors_there) {
+    uint64_t errors = 0;
+    device_stream_sync(stream);
+    device_copy(&errors, errors_there, sizeof errors);
+    CHECK_EQ(errors, 0);
+    harness_barrier(window);
+    CHECK_OK(hem_window_destroy(window));
+    device_free(errors_there);
+    device_stream_destroy(stream);
+}
+
 static void check_mix(hem_world *world, proxy_kit_who who) {
     mix_args args;
-    uint64_t errors = 0;
     device_stream stream = device_stream_create();
     hem_window *window =
         proxy_kit_create(world, (size_t)hem_world_size(world) * BLOCKS * AREA + 64, who);
@@ -112,14 +123,8 @@ static void check_mix(hem_world *world, proxy_kit_who who) {
     args.source = (unsigned char *)device_alloc(BLOCKS * (AREA + 64));
     args.errors = (uint64_t *)device_alloc(8);
     device_launch(mix, stream, BLOCKS, WARPS, &args);
-    device_stream_sync(stream);
-    device_copy(&errors, args.errors, 8);
-    CHECK_EQ(errors, 0);
-    harness_barrier(window);
-    CHECK_OK(hem_window_destroy(window));
+    conclude(window, stream, args.errors);
     device_free(args.source);
-    device_free(args.errors);
-    device_stream_destroy(stream);
 }
 
 typedef struct long_args {
@@ -154,7 +159,6 @@ DEVICE_KERNEL(put_long, long_args) {
 
 static void check_long(hem_world *world) {
     long_args args;
-    uint64_t errors = 0;
     device_stream stream = device_stream_create();
     harness_step("one long put", 0);
     args.offset = 13;
@@ -166,14 +170,8 @@ static void check_long(hem_world *world) {
     args.source = (unsigned char *)device_alloc((size_t)args.bytes);
     args.errors = (uint64_t *)device_alloc(8);
     device_launch(put_long, stream, 1, device_stands_in() ? WARPS : 16, &args);
-    device_stream_sync(stream);
-    device_copy(&errors, args.errors, 8);
-    CHECK_EQ(errors, 0);
-    harness_barrier(window);
-    CHECK_OK(hem_window_destroy(window));
+    conclude(window, stream, args.errors);
     device_free(args.source);
-    device_free(args.errors);
-    device_stream_destroy(stream);
 }
 
 #define TURNS 6
@@ -256,7 +254,6 @@ DEVICE_KERNEL(count, count_args) {
 
 static void check_count(hem_world *world) {
     count_args args;
-    uint64_t errors = 0;
     device_stream stream = device_stream_create();
     hem_window_options options = window_kit_options((size_t)(TURNS * TURN_BYTES));
     harness_step("counters", 0);
@@ -266,14 +263,8 @@ static void check_count(hem_world *world) {
     args.source = (unsigned char *)device_alloc(TURN_MOST);
     args.errors = (uint64_t *)device_alloc(8);
     device_launch(count, stream, 2, WARPS, &args);
-    device_stream_sync(stream);
-    device_copy(&errors, args.errors, 8);
-    CHECK_EQ(errors, 0);
-    harness_barrier(window);
-    CHECK_OK(hem_window_destroy(window));
+    conclude(window, stream, args.errors);
     device_free(args.source);
-    device_free(args.errors);
-    device_stream_destroy(stream);
 }
 
 typedef struct flush_args {
@@ -313,19 +304,12 @@ DEVICE_KERNEL(flush, flush_args) {
 
 static void check_flush(hem_world *world) {
     flush_args args;
-    uint64_t errors = 0;
     device_stream stream = device_stream_create();
     hem_window *window = proxy_kit_create(world, 64, PROXY_KIT_OUT);
     args.w = window_kit_dev(window);
     args.errors = (uint64_t *)device_alloc(8);
     device_launch(flush, stream, 1, 1, &args);
-    device_stream_sync(stream);
-    device_copy(&errors, args.errors, 8);
-    CHECK_EQ(errors, 0);
-    harness_barrier(window);
-    CHECK_OK(hem_window_destroy(window));
-    device_free(args.errors);
-    device_stream_destroy(stream);
+    conclude(window, stream, args.errors);
 }
 
 typedef struct cannot_args {
@@ -362,7 +346,6 @@ DEVICE_KERNEL(cannot, cannot_args) {
 
 static void check_cannot(hem_world *world) {
     cannot_args args;
-    uint64_t errors = 0;
     int rank = hem_world_rank(world), right = harness_right(world);
     uint64_t word = 0;
     device_stream stream = device_stream_create();
@@ -381,13 +364,7 @@ static void check_cannot(hem_world *world) {
     args.w = window_kit_dev(window);
     args.errors = (uint64_t *)device_alloc(8);
     device_launch(cannot, stream, 1, 1, &args);
-    device_stream_sync(stream);
-    device_copy(&errors, args.errors, 8);
-    CHECK_EQ(errors, 0);
-    harness_barrier(window);
-    CHECK_OK(hem_window_destroy(window));
-    device_free(args.errors);
-    device_stream_destroy(stream);
+    conclude(window, stream, args.errors);
 }
 
 int rank_main(hem_world *world) {

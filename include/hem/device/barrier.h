@@ -190,7 +190,7 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier(hem_dev_window w, hem_group g,
 }
 
 /**
- * The first half of hem_dev_barrier: enter, and wait for nobody. Work of one's own follows, then
+ * The first half of hem_dev_barrier: enter, and wait for no rank to come. Work of one's own follows, then
  * hem_dev_barrier_wait. Each arrival is followed by one wait that succeeds, by the same group, in the
  * same launch or a later one. After HEM_ERR_TIMEOUT, which there is through a proxy only, the arrival
  * stands: the wait tells it to those who have not heard.
@@ -284,10 +284,9 @@ HEM_DEV hem_status hemd_pair_check(hem_dev_window w, int peer, uint32_t id, int6
     return status;
 }
 
-/** hem_dev_barrier between this rank and `peer` alone; its ids are apart. After an error the arrival stands:
- *  hem_dev_barrier_peer_wait takes it up again. As hem_dev_barrier. */
-HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_group g, int peer,
-                                                       uint32_t id, int64_t timeout_ns) {
+/** Wait in a barrier with `peer`, which this rank enters now or, `again`, has entered. By the whole group. */
+HEM_DEV hem_status hemd_pair_meet(hem_dev_window w, hem_group g, int peer, uint32_t id,
+                                  int64_t timeout_ns, bool again) {
     hem_status status = hemd_pair_check(w, peer, id, timeout_ns);
     if (status != HEM_OK)
         return status;
@@ -295,11 +294,19 @@ HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_gro
     if (g.rank == 0) {
         hemd_patience patience = hemd_patience_begin(timeout_ns);
         uint64_t epoch = 0;
-        status = hemd_pair_enter(w, peer, id, timeout_ns, &epoch);
+        status = again ? hemd_pair_again(w, peer, id, timeout_ns, &epoch)
+                       : hemd_pair_enter(w, peer, id, timeout_ns, &epoch);
         if (status == HEM_OK)
             status = hemd_pair_leave(w, peer, id, epoch, &patience);
     }
     return hem_group_agree(g, status);
+}
+
+/** hem_dev_barrier between this rank and `peer` alone; its ids are apart. After an error the arrival stands:
+ *  hem_dev_barrier_peer_wait takes it up again. As hem_dev_barrier. */
+HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer(hem_dev_window w, hem_group g, int peer,
+                                                       uint32_t id, int64_t timeout_ns) {
+    return hemd_pair_meet(w, g, peer, id, timeout_ns, false);
 }
 
 /** The first half of hem_dev_barrier_peer. As hem_dev_barrier_arrive. */
@@ -318,18 +325,7 @@ HEM_DEV hem_status hem_dev_barrier_peer_arrive(hem_dev_window w, hem_group g, in
 /** The second half. A peer that is reached through its host is told once more. As hem_dev_barrier_wait. */
 HEM_DEV HEM_MUST_CHECK hem_status hem_dev_barrier_peer_wait(hem_dev_window w, hem_group g, int peer,
                                                             uint32_t id, int64_t timeout_ns) {
-    hem_status status = hemd_pair_check(w, peer, id, timeout_ns);
-    if (status != HEM_OK)
-        return status;
-    hem_group_sync(g);
-    if (g.rank == 0) {
-        hemd_patience patience = hemd_patience_begin(timeout_ns);
-        uint64_t epoch = 0;
-        status = hemd_pair_again(w, peer, id, timeout_ns, &epoch);
-        if (status == HEM_OK)
-            status = hemd_pair_leave(w, peer, id, epoch, &patience);
-    }
-    return hem_group_agree(g, status);
+    return hemd_pair_meet(w, g, peer, id, timeout_ns, true);
 }
 
 #endif

@@ -117,11 +117,10 @@ HEM_DEV hem_status hemd_mixed_wait(hem_dev_window w, int peer, int rank, enum he
     }
 }
 
-/** Tell `peer` of an entry into a barrier with it, by one thread. */
+/** Tell `peer` of an entry into a barrier with it, by one thread, after a fence. */
 HEM_DEV_SLOW hem_status hemd_mixed_tell_peer(hem_dev_window w, int peer, uint32_t id,
                                              uint64_t epoch, int64_t timeout_ns) {
     if (!hemd_proxied(&w.peers[peer])) {
-        hemd_fence(false);
         hemd_mixed_tell(w, peer, HEMD_MIXED_PAIR, id, epoch);
         return HEM_OK;
     }
