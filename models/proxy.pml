@@ -1,8 +1,9 @@
 /*
  * A ring of orders (hem/device/proxy.h, src/window/proxy_serve.c): groups of a rank's kernels claim slots, fill
- * them and release the turn of the first; the peer's host thread carries the orders out, by number; a
- * kernel of the peer waits for the signals that come with them. Memory of a GPU as in pipe.pml: stores
- * float until they are flushed, in any order, or a release has waited for them.
+ * them and release the turn of the first; the peer's host thread sends what they want, by number, and frees
+ * the slots when all that it has sent is done; kernels and the CPU of the peer wait for the signals that come
+ * with them. Memory of a GPU as in pipe.pml: stores float until they are flushed, in any order, or a release
+ * has waited for them.
  *
  * An order may have a time limit: its slots are claimed by compare and swap, and only when all of them are
  * free. Who gives up tries again later, and nothing of it was ordered.
@@ -11,9 +12,9 @@
  * them; who sees a signal sees the bytes; a flush means that all is done; nobody waits for ever.
  *
  * Mutants: MUT_NO_RELEASE (the turn is stored like any other word), MUT_NO_ROOM (slots are filled at
- * once), MUT_EARLY_TAKEN (before the loads), MUT_SIGNAL_FIRST (before the copy), MUT_STALE (a turn says
- * that there is an order, not which), MUT_LATE_CLAIM (room is looked for before the claim, and taken for
- * granted after), MUT_FLUSH_POSTED (a flush waits for nobody), MUT_LIMIT_ADD (with a limit the claim is an
+ * once), MUT_EARLY_TAKEN (not when it is done), MUT_HOST_EARLY (the same of a signal that the thread stores
+ * itself), MUT_SIGNAL_FIRST (before the copy), MUT_STALE (a turn says that there is an order, not which),
+ * MUT_LATE_CLAIM (room is looked for before the claim, and taken for granted after), MUT_FLUSH_POSTED (a flush waits for nobody), MUT_LIMIT_ADD (with a limit the claim is an
  * addition, too, after the look for room), MUT_LIMIT_CLAIMED (who gives up has claimed).
  */
 #define GROUPS 2
@@ -26,6 +27,7 @@
 #define WORD(g, k) (8 * (g) + (k))
 
 byte claimed, taken;
+byte sent, done; /* by the peer's host, and of it */
 byte data[SLOTS];     /* whose bytes, of which of its orders */
 byte floating[SLOTS]; /* not visible yet */
 byte turn[SLOTS], count[SLOTS];
@@ -115,45 +117,73 @@ fill:
     assert(cell[g] == ORDERS)
 }
 
-/* The peer's host thread. */
+/* The peer's host thread: sends what is ordered, waits for it now and then. Signals of the second group lie in
+ * host memory, and it stores them itself. */
 proctype server() {
-    byte next = 0, v, i, n;
+    byte n, v;
 end:
     do
 #ifdef MUT_STALE
-    :: turn[next % SLOTS] != 0 ->
+    :: sent - taken < SLOTS / 2 && turn[sent % SLOTS] != 0 ->
 #else
-    :: turn[next % SLOTS] == next + 1 ->
+    :: sent - taken < SLOTS / 2 && turn[sent % SLOTS] == sent + 1 ->
 #endif
-        n = count[next % SLOTS];
-#ifdef MUT_EARLY_TAKEN
-        taken = next + n;
+        n = count[sent % SLOTS];
+        v = data[sent % SLOTS];
+        sent = sent + n;
+        if
+        :: v / 8 == 1 ->
+#ifndef MUT_HOST_EARLY
+            (done == sent);
 #endif
-        v = data[next % SLOTS];
-        i = 1;
-        do
-        :: i == n -> break
-        :: i < n -> assert(data[(next + i) % SLOTS] == v); i++
-        od;
-        assert(v % 8 == cell[v / 8] + 1);
-#ifdef MUT_SIGNAL_FIRST
-        signal[v / 8] = v % 8;
+            signal[1] = v % 8
+        :: else
+        fi
+    :: sent != taken ->
+#ifndef MUT_EARLY_TAKEN
+        (done == sent);
 #endif
-        cell[v / 8] = v % 8;
-        signal[v / 8] = v % 8;
-        next = next + n;
-        taken = next
+        taken = sent
     od
 }
 
-/* A kernel of the peer. */
-proctype reader() {
+/* What was sent is done in order. */
+proctype stream() {
+    byte v, i, n;
+end:
+    do
+    :: done != sent ->
+        n = count[done % SLOTS];
+        v = data[done % SLOTS];
+        i = 1;
+        do
+        :: i == n -> break
+        :: i < n -> assert(data[(done + i) % SLOTS] == v); i++
+        od;
+        assert(v % 8 == cell[v / 8] + 1);
+#ifdef MUT_SIGNAL_FIRST
+        if
+        :: v / 8 == 0 -> signal[0] = v % 8
+        :: else
+        fi;
+#endif
+        cell[v / 8] = v % 8;
+        if
+        :: v / 8 == 0 -> signal[0] = v % 8
+        :: else
+        fi;
+        done = done + n
+    od
+}
+
+/* A kernel of the peer, and its CPU. */
+proctype reader(byte g) {
     byte k = 1;
     do
     :: k > ORDERS -> break
     :: k <= ORDERS ->
-        (signal[0] >= k);
-        assert(cell[0] >= k);
+        (signal[g] >= k);
+        assert(cell[g] >= k);
         k++
     od
 }
@@ -162,7 +192,9 @@ init {
     atomic {
         run memory();
         run server();
-        run reader();
+        run stream();
+        run reader(0);
+        run reader(1);
         run group(0);
         run group(1)
     }

@@ -18,7 +18,7 @@
 
 #include <hem/memory.h>
 
-#define HEMI_DEVICE_VERSION 7u
+#define HEMI_DEVICE_VERSION 8u
 #define HEMI_DEVICE_UUID    16
 
 /** What the module may use of the library. */
@@ -96,9 +96,12 @@ typedef struct hemi_device_memory_ops {
     void (*unmap_host)(void *context, void *host, uint64_t bytes);
     /** Where an address is. Memory that both sides reach counts as HEM_MEMORY_DEVICE. */
     hem_memory_kind (*kind)(void *context, const void *address);
-    /** Copy between host and device, either way, complete on return. Not behind kernels that run:
-     *  they may be waiting for what this brings. */
+    /** Copy between host and device, either way, complete on return, and with it all that was sent before; also
+     *  with 0 bytes. Not behind kernels that run: they may be waiting for what this brings. */
     hem_status (*copy)(void *context, void *to, const void *from, uint64_t bytes);
+    /** Copy from the host in the order of the calls, complete by the next copy. `from` stays until then, but
+     *  for 8 bytes. What kernels see of one they see of those before. */
+    hem_status (*send)(void *context, void *to, const void *from, uint64_t bytes);
     /** As release, but kernels may still look at it: it is given to nobody else. NULL: release. */
     void (*abandon)(void *context, hemi_device_memory *memory);
     /** Whether the CPU reaches an address: all but device memory; what both sides reach, too. NULL: if

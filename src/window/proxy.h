@@ -54,7 +54,7 @@ hem_status hemi_proxy_serve(hem_window *window);
 /** Not any more. Unless `closed`, all that was ordered is done first. May be called again. */
 void hemi_proxy_end(hem_window *window, bool closed);
 
-/** Take an order that is there, from each ring. @return whether there was any. proxy_serve.c */
+/** Take the orders that are there, from each ring. @return whether there was any. proxy_serve.c */
 bool hemi_proxy_work(hemi_chore *chore);
 
 /* The CPU's orders: proxy_post.c. Done when they return. */

@@ -1,11 +1,24 @@
-/* Carrying out what ranks without a mapping have ordered, into this rank's own device memory. */
+/*
+ * Carrying out what ranks without a mapping have ordered, into this rank's own device memory.
+ *
+ * All orders that are there are done together: copies and words in device memory are sent in the order of
+ * the orders, and waited for once, before `taken` says that it is done. Words in host memory are
+ * stored by this thread itself, so what was sent before them is waited for first. A copy that is waited for
+ * takes some ten microseconds, whatever it brings.
+ */
 #include "window/proxy.h"
 
 #include <stddef.h>
 
-static hem_status copy(const hem_window *window, unsigned char *to, const void *from, uint64_t n) {
+static hem_status send(const hem_window *window, unsigned char *to, const void *from, uint64_t n) {
     const hemi_device *device = window->device->device;
-    return device->module->memory->copy(device->context, to, from, n);
+    return device->module->memory->send(device->context, to, from, n);
+}
+
+/* Wait for what was sent. */
+static hem_status complete(const hem_window *window) {
+    const hemi_device *device = window->device->device;
+    return device->module->memory->copy(device->context, NULL, NULL, 0);
 }
 
 /* Nothing that a peer has written is believed. */
@@ -29,21 +42,21 @@ static hem_status check(const hem_window *window, uint32_t rank, uint32_t lane,
                      rank);
 }
 
-static hem_status copy_bytes(const hem_window *window, const hemd_ring *ring, uint32_t slot,
+static hem_status send_bytes(const hem_window *window, const hemd_ring *ring, uint32_t slot,
                              const hemd_order *order) {
     unsigned char *to = window->device->reach[window->rank].data + order->offset;
     uint64_t room = (uint64_t)(HEMD_RING_SLOTS - slot) * HEMD_RING_CHUNK;
     uint64_t head = order->bytes < room ? order->bytes : room;
-    hem_status status = head > 0 ? copy(window, to, ring->data[slot], head) : HEM_OK;
+    hem_status status = head > 0 ? send(window, to, ring->data[slot], head) : HEM_OK;
     if (status == HEM_OK && order->bytes > head)
-        status = copy(window, to + head, ring->data[0], order->bytes - head);
+        status = send(window, to + head, ring->data[0], order->bytes - head);
     return status;
 }
 
-/* A word of this rank's control block in device memory. Copies of one word are stored in one piece. */
+/* A word of this rank's control block in device memory. Words that are sent are stored in one piece. */
 static hem_status store(const hem_window *window, uint64_t offset, uint64_t value) {
     unsigned char *control = window->device->reach[window->rank].control;
-    return copy(window, control + offset, &value, sizeof value);
+    return send(window, control + offset, &value, sizeof value);
 }
 
 /* The word of a slot in this rank's device memory that a kernel of `rank`, or its CPU, would store. */
@@ -56,10 +69,14 @@ static hem_status store_slot(const hem_window *window, uint32_t rank, uint32_t l
 }
 
 /* The same in its host memory: kernels only. */
-static void store_host(const hem_window *window, uint32_t rank, uint32_t id, uint64_t value) {
+static hem_status store_host(const hem_window *window, uint32_t rank, uint32_t id, uint64_t value) {
+    hem_status status = complete(window);
+    if (status != HEM_OK)
+        return status;
     /* Pairs with the acquire in hemi_device_seen, and of arrivals with that in hemi_mixed_heard. */
     hemi_store64_release(&hemi_device_host_slot(window, rank, id)->kernel, value);
     hemi_wake(window->root, window->root->me);
+    return HEM_OK;
 }
 
 static hem_status set_signal(const hem_window *window, hemi_proxy_in *in, uint32_t lane,
@@ -68,8 +85,7 @@ static hem_status set_signal(const hem_window *window, hemi_proxy_in *in, uint32
     *value = order->what == HEMD_ORDER_ADD ? *value + order->value : order->value;
     if (order->id < window->device_signals)
         return store_slot(window, in->rank, lane, order->id, *value);
-    store_host(window, in->rank, order->id, *value);
-    return HEM_OK;
+    return store_host(window, in->rank, order->id, *value);
 }
 
 /* A CPU tells the host's side of a mixed barrier by itself. */
@@ -84,16 +100,16 @@ static hem_status set_arrival(const hem_window *window, uint32_t rank, uint32_t 
     hem_status status =
         store_slot(window, rank, lane, (uint64_t)window->device_signals + at, order->value);
     if (status == HEM_OK && lane == HEMI_PROXY_KERNELS)
-        store_host(window, rank, window->signals + at, order->value);
+        status = store_host(window, rank, window->signals + at, order->value);
     return status;
 }
 
+/* Send what the order at `first` wants. */
 static hem_status carry_out(const hem_window *window, hemi_proxy_in *in, uint32_t lane,
-                            const hemd_order *order) {
+                            uint64_t first, const hemd_order *order) {
     hem_status status = check(window, in->rank, lane, order);
     if (status == HEM_OK)
-        status = copy_bytes(window, &in->rings[lane], (uint32_t)(in->next[lane] % HEMD_RING_SLOTS),
-                            order);
+        status = send_bytes(window, &in->rings[lane], (uint32_t)(first % HEMD_RING_SLOTS), order);
     if (status != HEM_OK || order->what == HEMD_ORDER_NOTHING)
         return status;
     if (order->what == HEMD_ORDER_ARRIVE)
@@ -101,18 +117,40 @@ static hem_status carry_out(const hem_window *window, hemi_proxy_in *in, uint32_
     return set_signal(window, in, lane, order);
 }
 
+/* The same of all orders that are there, up to half of the ring, so that the other one is filled meanwhile. */
+static hem_status carry_out_all(const hem_window *window, hemi_proxy_in *in, uint32_t lane,
+                                uint64_t *next_p) {
+    const hemd_ring *ring = &in->rings[lane];
+    const uint64_t first = *next_p;
+    hem_status status = HEM_OK;
+    while (status == HEM_OK && *next_p - first < HEMD_RING_SLOTS / 2) {
+        const hemd_order *at = &ring->orders[*next_p % HEMD_RING_SLOTS];
+        /* Pairs with the release in hemd_ring_post. */
+        if (hemi_load64_acquire(&at->turn) != *next_p + 1)
+            break;
+        const hemd_order order = *at;
+        status = carry_out(window, in, lane, *next_p, &order);
+        if (status == HEM_OK)
+            *next_p += order.slots;
+    }
+    return status;
+}
+
 static bool serve(const hem_window *window, hemi_proxy_in *in, uint32_t lane) {
     hemd_ring *ring = &in->rings[lane];
-    uint64_t first = in->next[lane];
-    const hemd_order *at = &ring->orders[first % HEMD_RING_SLOTS];
-    /* Pairs with the release in hemd_ring_post. */
-    if (in->failed[lane] || hemi_load64_acquire(&at->turn) != first + 1)
+    uint64_t next = in->next[lane];
+    if (in->failed[lane])
         return false;
-    hemd_order order = *at;
-    hem_status status = carry_out(window, in, lane, &order);
+    hem_status status = carry_out_all(window, in, lane, &next);
+    if (status == HEM_OK && next == in->next[lane])
+        return false;
+    /* Also after an error: what was sent reads from the ring. */
+    hem_status completed = complete(window);
+    if (status == HEM_OK)
+        status = completed;
     if (status == HEM_OK) {
-        in->next[lane] = first + order.slots;
-        hemi_store64_release(&ring->taken, in->next[lane]);
+        in->next[lane] = next;
+        hemi_store64_release(&ring->taken, next);
     } else {
         in->failed[lane] = true;
         hemi_store32_release(&ring->failed, (uint32_t) - (int)status);

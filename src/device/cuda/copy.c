@@ -20,22 +20,32 @@ static bool store_word(const hemi_cuda *cuda, void *to, const void *from) {
                                            CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
 }
 
-hem_status hemi_cuda_copy(void *context, void *to, const void *from, uint64_t bytes) {
-    hemi_cuda *cuda = context;
-    hemi_cuda_turn turn;
-    if (bytes == 0)
+/* Put a copy on the rank's own stream. Alone, under `copies`. */
+static hem_status begin(const hemi_cuda *cuda, void *to, const void *from, uint64_t bytes) {
+    if (bytes == 0 || (bytes == sizeof(uint64_t) && store_word(cuda, to, from)))
         return HEM_OK;
+    return hemi_cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda->stream),
+                           "cudaMemcpyAsync");
+}
+
+static hem_status copy(hemi_cuda *cuda, void *to, const void *from, uint64_t bytes, bool drains) {
+    hemi_cuda_turn turn;
     hem_status status = hemi_cuda_enter(cuda, &turn);
     if (status != HEM_OK)
         return status;
     pthread_mutex_lock(&cuda->copies);
-    if (bytes != sizeof(uint64_t) || !store_word(cuda, to, from))
-        status =
-            hemi_cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda->stream),
-                            "cudaMemcpyAsync");
-    if (status == HEM_OK)
+    status = begin(cuda, to, from, bytes);
+    if (status == HEM_OK && drains)
         status = hemi_cuda_drain(cuda);
     pthread_mutex_unlock(&cuda->copies);
     hemi_cuda_leave(cuda, &turn);
     return status;
+}
+
+hem_status hemi_cuda_copy(void *context, void *to, const void *from, uint64_t bytes) {
+    return copy(context, to, from, bytes, true);
+}
+
+hem_status hemi_cuda_send(void *context, void *to, const void *from, uint64_t bytes) {
+    return copy(context, to, from, bytes, false);
 }

@@ -83,8 +83,9 @@ hem_status hemi_cuda_check_driver(const hemi_cuda *cuda, CUresult result, const 
 /** Wait until the rank's own stream is empty, by queries. The caller has entered and is alone. */
 hem_status hemi_cuda_drain(const hemi_cuda *cuda);
 
-/** module->memory->copy: copy.c */
+/** module->memory->copy and send: copy.c */
 hem_status hemi_cuda_copy(void *context, void *to, const void *from, uint64_t bytes);
+hem_status hemi_cuda_send(void *context, void *to, const void *from, uint64_t bytes);
 
 /** name and map: peer.c */
 hem_status hemi_cuda_name(void *context, const hemi_device_memory *memory, hemi_device_name *name_p,

@@ -340,6 +340,7 @@ const hemi_device_memory_ops hemi_cuda_memory_ops = {
     .unmap_host = hemi_cuda_unmap_host,
     .kind = memory_kind,
     .copy = hemi_cuda_copy,
+    .send = hemi_cuda_send,
     .abandon = memory_abandon,
     .host_reaches = memory_host_reaches,
 };

@@ -8,9 +8,21 @@
 #include <hem/device/group.h>
 #include <pthread.h>
 
+/** What was sent, until the next copy. */
+#define HEMI_STANDIN_SENT 16
+typedef struct hemi_standin_sent {
+    void *to;
+    const void *from; /**< NULL: it is `word` */
+    uint64_t word;
+    size_t bytes;
+} hemi_standin_sent;
+
 /** A rank's. */
 typedef struct hemi_standin_context {
     const hemi_device_host *host;
+    pthread_mutex_t lock;
+    uint32_t sent_count;
+    hemi_standin_sent sent[HEMI_STANDIN_SENT];
 } hemi_standin_context;
 
 /** Record a sentence where the library keeps it; without a context it goes to the error output. */

@@ -323,9 +323,38 @@ static hem_memory_kind op_kind(void *context, const void *address) {
     return is_device(address, 1, false) ? HEM_MEMORY_DEVICE : HEM_MEMORY_HOST;
 }
 
+/* Under the lock. */
+static void complete(hemi_standin_context *context) {
+    for (uint32_t i = 0; i < context->sent_count; i++) {
+        const hemi_standin_sent *sent = &context->sent[i];
+        hemi_standin_copy(sent->to, sent->from != NULL ? sent->from : &sent->word, sent->bytes);
+    }
+    context->sent_count = 0;
+}
+
 static hem_status op_copy(void *context, void *to, const void *from, uint64_t bytes) {
-    (void)context;
-    hemi_standin_copy(to, from, bytes);
+    hemi_standin_context *mine = context;
+    pthread_mutex_lock(&mine->lock);
+    complete(mine);
+    pthread_mutex_unlock(&mine->lock);
+    if (bytes > 0)
+        hemi_standin_copy(to, from, bytes);
+    return HEM_OK;
+}
+
+/* As late as it may be: who does not wait for it is found out. */
+static hem_status op_send(void *context, void *to, const void *from, uint64_t bytes) {
+    hemi_standin_context *mine = context;
+    hemi_standin_sent sent = {.to = to, .from = from, .bytes = bytes};
+    if (bytes == sizeof sent.word) {
+        memcpy(&sent.word, from, sizeof sent.word);
+        sent.from = NULL;
+    }
+    pthread_mutex_lock(&mine->lock);
+    if (mine->sent_count == HEMI_STANDIN_SENT)
+        complete(mine);
+    mine->sent[mine->sent_count++] = sent;
+    pthread_mutex_unlock(&mine->lock);
     return HEM_OK;
 }
 
@@ -339,6 +368,7 @@ const hemi_device_memory_ops hemi_standin_memory_ops = {
     .unmap_host = op_unmap_host,
     .kind = op_kind,
     .copy = op_copy,
+    .send = op_send,
     .abandon = op_abandon,
 };
 

@@ -29,10 +29,11 @@ static hem_status module_open(const hemi_device_host *host, void **context_p,
     if (host->version != HEMI_DEVICE_VERSION)
         return host->fail(HEM_ERR_UNSUPPORTED, "the stand-in is of version %u, the library of %u",
                           HEMI_DEVICE_VERSION, host->version);
-    hemi_standin_context *context = malloc(sizeof *context);
+    hemi_standin_context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return host->fail(HEM_ERR_MEMORY, "no memory for the stand-in");
     context->host = host;
+    pthread_mutex_init(&context->lock, NULL);
     memset(facts_p, 0, sizeof *facts_p);
     hemi_standin_uuid(facts_p->uuid);
     (void)snprintf(facts_p->name, sizeof facts_p->name, "stand-in");
@@ -48,8 +49,10 @@ static hem_status module_open(const hemi_device_host *host, void **context_p,
 }
 
 static void module_close(void *context) {
+    hemi_standin_context *mine = context;
     hemi_standin_memory_close();
-    free(context);
+    pthread_mutex_destroy(&mine->lock);
+    free(mine);
 }
 
 static const hemi_device_module module = {
