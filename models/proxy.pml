@@ -8,6 +8,8 @@
  * An order may have a time limit: its slots are claimed by compare and swap, and only when all of them are
  * free. Who gives up tries again later, and nothing of it was ordered.
  *
+ * With LOOKING: how one group looks for all, without limits; else each looks for itself.
+ *
  * What is checked: each group's orders are carried out once and in order, with the bytes that belong to
  * them; who sees a signal sees the bytes; a flush means that all is done; nobody waits for ever.
  *
@@ -15,22 +17,29 @@
  * once), MUT_EARLY_TAKEN (not when it is done), MUT_HOST_EARLY (the same of a signal that the thread stores
  * itself), MUT_SIGNAL_FIRST (before the copy), MUT_STALE (a turn says that there is an order, not which),
  * MUT_LATE_CLAIM (room is looked for before the claim, and taken for granted after), MUT_FLUSH_POSTED (a flush waits for nobody), MUT_LIMIT_ADD (with a limit the claim is an
- * addition, too, after the look for room), MUT_LIMIT_CLAIMED (who gives up has claimed).
+ * addition, too, after the look for room), MUT_LIMIT_CLAIMED (who gives up has claimed), MUT_NO_LOOKING (all
+ * look, and store what they see), MUT_EARLY_FREE (the next one looks before it is stored).
  */
 #define GROUPS 2
-#define SLOTS  4
+#ifndef SLOTS
+#define SLOTS 4 /* at most */
+#endif
 #ifndef ORDERS
 #define ORDERS 2 /* of each group */
 #endif
-#define CLAIM  2 /* slots of an order at most */
+#ifndef CLAIM
+#define CLAIM 2 /* slots of an order at most */
+#endif
 
 #define WORD(g, k) (8 * (g) + (k))
 
 byte claimed, taken;
 byte sent, done; /* by the peer's host, and of it */
-byte data[SLOTS];     /* whose bytes, of which of its orders */
-byte floating[SLOTS]; /* not visible yet */
-byte turn[SLOTS], count[SLOTS];
+byte seen;       /* of `taken`, by the group that looks for all */
+bool looking;
+byte data[4];     /* whose bytes, of which of its orders */
+byte floating[4]; /* not visible yet */
+byte turn[4], count[4];
 byte cell[GROUPS], signal[GROUPS]; /* in the peer's device memory */
 
 proctype memory() {
@@ -41,6 +50,29 @@ end:
     :: atomic { floating[2] != 0 -> data[2] = floating[2]; floating[2] = 0 }
     :: atomic { floating[3] != 0 -> data[3] = floating[3]; floating[3] = 0 }
     od
+}
+
+/* Wait until `taken` is at least so much. Who looks stores what he sees for the others; it never falls. */
+inline await_taken(least) {
+#ifndef LOOKING
+    (taken >= least)
+#else
+    do
+    :: seen >= least -> break
+#ifdef MUT_NO_LOOKING
+    :: seen < least && taken != seen -> t = taken; assert(t >= seen); seen = t
+#else
+    :: atomic { seen < least && !looking && taken != seen -> looking = true };
+        t = taken;
+        assert(t >= seen);
+#ifdef MUT_EARLY_FREE
+        looking = false;
+#endif
+        seen = t;
+        looking = false
+#endif
+    od
+#endif
 }
 
 /* A claim of n slots with a limit. */
@@ -72,14 +104,16 @@ inline claim_limited() {
 }
 
 proctype group(byte g) {
-    byte k = 1, n, first, i;
+    byte k = 1, n, first, i, t;
     bool limited;
     do
     :: k > ORDERS -> break
     :: k <= ORDERS ->
         if
+#ifndef LOOKING
         :: n = 1; claim_limited(); goto fill
         :: n = CLAIM; claim_limited(); goto fill
+#endif
         :: n = 1
         :: n = CLAIM
         fi;
@@ -88,7 +122,10 @@ proctype group(byte g) {
 #endif
         atomic { first = claimed; claimed = claimed + n };
 #if !defined(MUT_NO_ROOM) && !defined(MUT_LATE_CLAIM)
-        (first + n <= taken + SLOTS);
+        if
+        :: first + n > SLOTS -> await_taken(first + n - SLOTS)
+        :: else
+        fi;
 #endif
 fill:
         i = 0;
@@ -112,7 +149,7 @@ fill:
     od;
 #ifndef MUT_FLUSH_POSTED
     n = claimed;
-    (taken >= n);
+    await_taken(n);
 #endif
     assert(cell[g] == ORDERS)
 }

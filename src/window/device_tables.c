@@ -22,7 +22,7 @@ void hemi_device_lay_out(hemi_device_layout *layout, uint32_t size, uint32_t sig
     layout->epochs = layout->pair_epochs + to_line(ranks * barriers * sizeof(uint64_t));
     layout->counters = layout->epochs + to_line(barriers * sizeof(uint64_t));
     layout->claims = layout->counters + to_line(counters * sizeof(uint64_t));
-    layout->peers = layout->claims + to_line(ranks * sizeof(uint64_t));
+    layout->peers = layout->claims + to_line(ranks * sizeof(hemd_claims));
     layout->home = layout->peers + to_line(ranks * sizeof(hemd_peer));
     layout->bytes = layout->home + to_line(sizeof(hemd_home));
     layout->host_row_bytes = to_line((signals - device_signals + mixed) * sizeof(hemd_slot));
@@ -62,7 +62,7 @@ static void fill_peer(const hem_window *window, uint32_t rank, hemd_peer *peer) 
                         (uint64_t)rank * window->barriers;
     peer->route = reach->proxied ? HEMD_ROUTE_PROXY : HEMD_ROUTE_NONE;
     peer->ring = reach->kernel_ring;
-    peer->claimed = (uint64_t *)(void *)(mine->control + layout->claims) + rank;
+    peer->claims = (hemd_claims *)(void *)(mine->control + layout->claims) + rank;
     if (reach->control == NULL)
         return;
     peer->route = rank == window->rank ? HEMD_ROUTE_SELF : HEMD_ROUTE_DIRECT;

@@ -31,7 +31,7 @@ enum {
 typedef struct kit {
     proto p;
     hemd_ring *ring;
-    uint64_t *claimed; /* of the device */
+    hemd_claims *claims; /* of the device */
     uint64_t taken;
 } kit;
 
@@ -99,7 +99,7 @@ static void expect(kit *k, uint32_t what, uint32_t rounds, uint32_t scope, int64
 
 static uint64_t claimed(const kit *k) {
     uint64_t value = 0;
-    device_copy(&value, k->claimed, sizeof value);
+    device_copy(&value, &k->claims->claimed, sizeof value);
     return value;
 }
 
@@ -140,8 +140,7 @@ static void open_kit(kit *k) {
     memset(k, 0, sizeof *k);
     proto_open(&k->p, (int)FAR + 1);
     k->ring = (hemd_ring *)device_host_alloc(sizeof *k->ring);
-    k->claimed = (uint64_t *)device_alloc(sizeof *k->claimed);
-    device_copy(k->claimed, &k->taken, sizeof k->taken);
+    k->claims = (hemd_claims *)device_alloc(sizeof *k->claims);
     proto_rank *shadow = proto_shadow(&k->p);
     for (uint64_t i = 0; i < PROTO_BYTES; i++)
         shadow[0].data[i] = source_byte(i);
@@ -153,7 +152,7 @@ static void open_kit(kit *k) {
     peer->out_arrivals = NULL;
     peer->data = NULL;
     peer->ring = k->ring;
-    peer->claimed = k->claimed;
+    peer->claims = k->claims;
     shadow[0].home.proxied = 1;
     proto_send(&k->p, shadow);
     free(shadow);
@@ -477,7 +476,7 @@ int rank_main(hem_world *world) {
     check_gone(&k);
     check_failed(&k);
     proto_close(&k.p);
-    device_free(k.claimed);
+    device_free(k.claims);
     device_host_free(k.ring);
     harness_close(world, HEM_OK);
     return 0;

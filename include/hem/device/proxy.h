@@ -13,6 +13,15 @@
  *   turn                the same                      release, after all bytes and fields
  *   taken               the peer's thread             release, after its loads and copies
  *   failed              the peer's thread             once, when it gives up
+ *   looking             who takes it: 0 to 1, to 0    acquire; release, after the two that follow
+ *   claims.taken        who has `looking`             release, after acquiring taken
+ *   claims.failed       the same                      relaxed
+ *
+ * The ring lies across the bus, and where every group that waits looks at it all the time, they are in the way of the
+ * very copies that they wait for (32 groups: 4 ms instead of 0.1). So one looks, for all, and the others look at
+ * what it has seen, in device memory. Nobody waits for the one that looks: who finds `looking` taken looks at
+ * claims.taken again, and takes it himself when it is free. It is held for two loads across the bus, and by
+ * whoever holds it a later `taken` is stored than by those before, since loads of a word are ordered.
  *
  * Orders are carried out by their numbers, so what a group ordered first is done first, whoever else
  * claims in between. A claim by addition that is given up is never followed by another good one: its wait
@@ -28,13 +37,51 @@
 
 #include <hem/device/wait.h>
 
+HEM_DEV hemd_claims *hemd_claims_of(hem_dev_window w, int peer) {
+    return HEMD_FIXED64(hemd_claims *, w.peers[peer].claims);
+}
+
+/** Look at the ring for all that wait, unless somebody else does. */
+HEM_DEV void hemd_ring_look(hem_dev_window w, int peer) {
+    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
+    hemd_claims *claims = hemd_claims_of(w, peer);
+    if (hemd_load64_relaxed(&claims->looking) != 0 ||
+        hemd_compare_swap64(&claims->looking, 0, 1) != 0)
+        return;
+    const uint64_t taken = hemd_load64_relaxed(&queue->taken);
+    if (taken != hemd_load64_relaxed(&claims->taken)) {
+        hemd_acquire(&queue->taken, false);
+        hemd_store64_release(&claims->taken, taken, true);
+    } else {
+        hemd_store64_relaxed(&claims->failed, hemd_load32_relaxed(&queue->failed));
+    }
+    hemd_store64_release(&claims->looking, 0, true);
+}
+
+/** Whether the orders in all slots below `least` have been carried out. `last`: who asks will not ask again, so it
+ *  counts what there is and not what somebody has seen. */
+HEM_DEV bool hemd_ring_is_past(hem_dev_window w, int peer, uint64_t least, bool last) {
+    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
+    const hemd_claims *claims = hemd_claims_of(w, peer);
+    if (last && (int64_t)(hemd_load64_relaxed(&queue->taken) - least) >= 0) {
+        hemd_acquire(&queue->taken, false);
+        return true;
+    }
+    if ((int64_t)(hemd_load64_relaxed(&claims->taken) - least) < 0) {
+        hemd_ring_look(w, peer);
+        if ((int64_t)(hemd_load64_relaxed(&claims->taken) - least) < 0)
+            return false;
+    }
+    hemd_acquire(&claims->taken, true);
+    return true;
+}
+
 /** After a look in vain for what the peer's thread has carried out. As hemd_patience_poll. */
 HEM_DEV hem_status hemd_ring_poll(hemd_patience *patience, hem_dev_window w, int peer) {
-    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
     hem_status status =
         hemd_patience_poll(patience, w, peer, hemd_want_of(HEMD_WHAT_ROOM, peer, 0, HEM_GE, 0), 0);
     if (status == HEM_OK && patience->polls % HEMD_POLLS == 0)
-        status = (hem_status)(-(int32_t)hemd_load32_relaxed(&queue->failed));
+        status = (hem_status)(-(int32_t)hemd_load64_relaxed(&hemd_claims_of(w, peer)->failed));
     return status;
 }
 
@@ -60,15 +107,13 @@ HEM_DEV hemd_patience hemd_patience_until(uint64_t until) {
 
 /** Wait until the orders in all slots below `least` have been carried out, by one thread. */
 HEM_DEV hem_status hemd_ring_await(hem_dev_window w, int peer, uint64_t least, uint64_t until) {
-    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
     hemd_patience patience = hemd_patience_until(until);
     hem_status status = HEM_OK;
-    while ((int64_t)(hemd_load64_relaxed(&queue->taken) - least) < 0) {
+    while (!hemd_ring_is_past(w, peer, least, status != HEM_OK)) {
         if (status != HEM_OK)
             return status;
         status = hemd_ring_poll(&patience, w, peer);
     }
-    hemd_acquire(&queue->taken, false);
     return HEM_OK;
 }
 
@@ -80,7 +125,7 @@ HEM_DEV hem_status hemd_unless_gone(hem_status status) {
 /** Wait until all that this rank's kernels have ordered of the host of `peer`, unless that is gone, has been carried
  *  out, by one thread. */
 HEM_DEV hem_status hemd_ring_settle(hem_dev_window w, int peer, uint64_t until) {
-    const uint64_t claimed = hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.peers[peer].claimed));
+    const uint64_t claimed = hemd_load64_relaxed(&hemd_claims_of(w, peer)->claimed);
     return hemd_unless_gone(hemd_ring_await(w, peer, claimed, until));
 }
 
@@ -97,8 +142,7 @@ HEM_DEV_SLOW hem_status hemd_settle_all(hem_dev_window w, hem_group g, uint64_t 
  *  thread. */
 HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, uint64_t until,
                                    uint64_t *first_p) {
-    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
-    uint64_t *claimed = HEMD_FIXED64(uint64_t *, w.peers[peer].claimed);
+    uint64_t *claimed = &hemd_claims_of(w, peer)->claimed;
     if (until == HEMD_NEVER) {
         *first_p = hemd_fetch_add64_near(claimed, count);
         return hemd_ring_await(w, peer, *first_p + count - HEMD_RING_SLOTS, until);
@@ -107,11 +151,9 @@ HEM_DEV hem_status hemd_ring_claim(hem_dev_window w, int peer, uint32_t count, u
     hem_status status = HEM_OK;
     for (;;) {
         const uint64_t first = hemd_load64_relaxed(claimed);
-        const uint64_t least = first + count - HEMD_RING_SLOTS;
-        if ((int64_t)(hemd_load64_relaxed(&queue->taken) - least) >= 0) {
+        if (hemd_ring_is_past(w, peer, first + count - HEMD_RING_SLOTS, status != HEM_OK)) {
             if (hemd_compare_swap64(claimed, first, first + count) != first)
                 continue; /* another one has them */
-            hemd_acquire(&queue->taken, false);
             *first_p = first;
             return HEM_OK;
         }
@@ -208,7 +250,7 @@ HEM_DEV_SLOW hem_status hemd_proxy_flush(hem_dev_window w, hem_group g, int peer
         return HEM_ERR_UNSUPPORTED;
     hem_group_sync(g);
     if (g.rank == 0) {
-        uint64_t claimed = hemd_load64_relaxed(HEMD_FIXED64(uint64_t *, w.peers[peer].claimed));
+        const uint64_t claimed = hemd_load64_relaxed(&hemd_claims_of(w, peer)->claimed);
         status = hemd_ring_await(w, peer, claimed, hemd_until(w, HEMD_PROXY_LIMIT));
     }
     return hem_group_agree(g, status);

@@ -71,10 +71,9 @@ typedef struct __attribute__((aligned(16))) hemd_peer {
      *  host to tell an entry ends in its ring. Of itself: the last entry into the barrier of all that was told to
      *  everybody, if some of them are reached through a proxy. */
     uint64_t *pair_epochs;
-    /** Through a proxy: the ring of this rank's kernels, and how many of its slots they have claimed,
-     *  in their own memory. */
+    /** Through a proxy: the ring of this rank's kernels, and what they know of it. */
     struct hemd_ring *ring;
-    uint64_t *claimed;
+    struct hemd_claims *claims;
     uint64_t spare[4];
 } hemd_peer;
 
@@ -117,6 +116,14 @@ typedef struct __attribute__((aligned(128))) hemd_ring {
     hemd_order orders[HEMD_RING_SLOTS];
     unsigned char data[HEMD_RING_SLOTS][HEMD_RING_CHUNK];
 } hemd_ring;
+
+/** What a rank's kernels know of such a ring, in their own device memory. */
+typedef struct __attribute__((aligned(32))) hemd_claims {
+    uint64_t claimed; /**< slots, by who gives orders */
+    uint64_t taken;   /**< as it was when somebody looked last; by who looks */
+    uint64_t failed;  /**< the same */
+    uint64_t looking; /**< 1: somebody looks at the ring, for all that wait */
+} hemd_claims;
 
 /**
  * Words of `trouble`. The host raises some, which are 0 while all is well; with the others a kernel that has
