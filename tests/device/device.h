@@ -127,6 +127,9 @@ static inline uint32_t device_wide_block(void) {
 
 #if defined(__CUDACC__)
 
+/** A function of kernels and of the host. */
+#define DEVICE_BOTH static __host__ __device__ inline
+
 #define DEVICE_KERNEL(name, type)                                                                  \
     static __device__ void name##_body(const type *args);                                          \
     static __global__ void name(const __grid_constant__ type args) {                               \
@@ -140,6 +143,8 @@ typedef const void *device_kernel;
     device_launch_kernel((const void *)(name), (stream), (blocks), (warps), (args), sizeof *(args))
 
 #else
+
+#define DEVICE_BOTH static inline
 
 #define DEVICE_KERNEL(name, type)                                                                  \
     static void name##_body(const type *args);                                                     \
