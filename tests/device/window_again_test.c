@@ -3,7 +3,7 @@
  * the caller's own, used each time: no descriptor, no mapping and no memory is left behind, and none
  * sees what an earlier one held.
  *
- * hem-test: ranks=1,2,3 timeout=240
+ * hem-test: ranks=1,2,3,5 timeout=240
  */
 #include "window_kit.h"
 

@@ -5,7 +5,7 @@
  * are translated. Stamped messages of every alignment, by each kind of group. A lock out of compare and swap,
  * in one rank's window, around plain memory of it: by the kernels of all ranks, several blocks each.
  *
- * hem-test: ranks=1,2,4 timeout=120 delayed=2
+ * hem-test: ranks=1,2,4,5,8 timeout=120 delayed=2
  */
 #include "group_kit.h"
 #include "window_kit.h"

@@ -3,7 +3,7 @@
  * left alone; counters count them; a kernel sees what was put before it is started, and the CPU gets
  * what a kernel wrote.
  *
- * hem-test: ranks=1,2,4 timeout=120 labels=legacy
+ * hem-test: ranks=1,2,4,5,8 timeout=120 labels=legacy
  */
 #include "window_kit.h"
 

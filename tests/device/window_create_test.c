@@ -3,7 +3,7 @@
  * agree on where everything is; all that peers may write begins as zero; and every rank's kernels reach
  * every rank's memory.
  *
- * hem-test: ranks=1,2,3,5 timeout=90
+ * hem-test: ranks=1,2,3,5,8 timeout=90
  */
 #include "window_kit.h"
 

@@ -3,7 +3,7 @@
  * closing it with the window open ends them with HEM_ERR_CLOSED. Host calls say the same, and the
  * handle can still be destroyed. A rank that closes earlier than others ends what waits for it.
  *
- * hem-test: ranks=1,2,4 timeout=60
+ * hem-test: ranks=1,2,4,5,8 timeout=60
  */
 #include "window_kit.h"
 
@@ -91,27 +91,27 @@ static void check_closed(test *t) {
     CHECK_OK(hem_window_destroy(window));
 }
 
-/* Rank 0 closes first; what the others wait for can no longer come. */
-static void check_left(test *t) {
+/* One rank closes first; what the others wait for can no longer come. */
+static void check_left(test *t, int first) {
     hem_world *world = NULL;
     if (t->size == 1)
         return;
     CHECK_OK(hem_world_split(t->world, 0, t->rank, &world));
     hem_window *window = make(world);
-    harness_step("left", 0);
-    if (t->rank == 0) {
-        for (int r = 1; r < t->size; r++)
+    harness_step("left", (uint64_t)first);
+    if (t->rank == first) {
+        for (int r = 0; r < t->size; r++)
             CHECK_OK(hem_signal(window, r, 1, HEM_SIGNAL_ADD, 3));
         CHECK_OK(hem_world_close(world));
         CHECK_OK(hem_window_destroy(window));
         return;
     }
-    start(t, window, 0, 3);
+    start(t, window, first, 3);
     CHECK_EQ(outcome(t), 0);
-    start(t, window, 0, 4);
+    start(t, window, first, 4);
     CHECK_EQ(outcome(t), (uint64_t)-HEM_ERR_PEER);
     /* What was signalled before it left is still seen. */
-    start(t, window, 0, 3);
+    start(t, window, first, 3);
     CHECK_EQ(outcome(t), 0);
     CHECK_OK(hem_world_close(world));
     CHECK_OK(hem_window_destroy(window));
@@ -128,7 +128,8 @@ int rank_main(hem_world *world) {
     for (int i = 0; i < 3; i++) {
         check_revoked(&t);
         check_closed(&t);
-        check_left(&t);
+        check_left(&t, 0);
+        check_left(&t, t.size - 1);
     }
     /* Left open to the very end, with nothing waiting. */
     hem_window *window = make(world);

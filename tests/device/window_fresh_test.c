@@ -5,7 +5,7 @@
  * another one. In every second round nobody looks: each rank puts and signals as soon as it is back from
  * creation, and nothing of it is lost to a late zero.
  *
- * hem-test: ranks=1,2,3 timeout=90
+ * hem-test: ranks=1,2,3,5,8 timeout=90
  */
 #include "window_kit.h"
 
@@ -16,6 +16,7 @@
 #define BARRIERS 3
 #define COUNTERS 5
 #define DIRT     0xdeadbeef00000000ull
+#define RANKS    8 /* at most: each has its places in the shortest window */
 
 typedef struct fresh_args {
     hem_dev_window w;
@@ -60,7 +61,7 @@ DEVICE_KERNEL(use_all, fresh_args) {
         for (uint32_t id = 0; id < w.home->signals; id++)
             wrong += hem_dev_signal(w, block, r, id, HEM_SIGNAL_SET, DIRT) != HEM_OK;
         wrong += hem_dev_put_stamped(w, block, r, 16 * (uint64_t)w.rank, &word, 8, DIRT) != HEM_OK;
-        wrong += hem_dev_put_start(w, block, r, 48 + 8 * (uint64_t)w.rank, &word, 8,
+        wrong += hem_dev_put_start(w, block, r, 16 * RANKS + 8 * (uint64_t)w.rank, &word, 8,
                                    COUNTERS - 1) != HEM_OK;
         wrong += hem_dev_barrier_peer(w, block, r, 1, HEM_FOREVER) != HEM_OK;
     }
@@ -140,14 +141,14 @@ static void use_by_cpu(test *t) {
     for (int r = 0; r < t->size; r++) {
         for (uint32_t id = 0; id < SIGNALS; id++)
             CHECK_OK(hem_signal(t->window, r, id, HEM_SIGNAL_ADD, DIRT));
-        CHECK_OK(hem_put_start(t->window, r, 80 + 8 * (size_t)t->rank, &word, 8, 0));
+        CHECK_OK(hem_put_start(t->window, r, 24 * RANKS + 8 * (size_t)t->rank, &word, 8, 0));
     }
     CHECK_OK(hem_wait_counter(t->window, 0, (uint64_t)t->size, LIMIT));
     CHECK_OK(hem_barrier(t->window, BARRIERS - 1, LIMIT));
 }
 
 static void one_round(test *t, int round) {
-    static const size_t sizes[] = {4096, 4096, 1000000, 4096, 128, 1000000, 1000000};
+    static const size_t sizes[] = {4096, 4096, 1000000, 4096, 32 * RANKS, 1000000, 1000000};
     hem_window_options o = window_kit_options(sizes[round % 7]);
     fresh_args args;
     harness_step("round", (uint64_t)round);

@@ -4,7 +4,7 @@
  * what does not fit is refused. Many payloads that nobody looks at before the last; several blocks at
  * once on signals of their own; after a flush a third rank finds what was put to another.
  *
- * hem-test: ranks=1,2,4 timeout=120 labels=legacy
+ * hem-test: ranks=1,2,4,5,8 timeout=120 labels=legacy
  */
 #include "window_kit.h"
 

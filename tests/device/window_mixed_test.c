@@ -6,7 +6,7 @@
  * entered, and what was put before is there; of what different ranks have put to one place, with a barrier of
  * all between, the last.
  *
- * hem-test: ranks=1,2,3,5 timeout=180 delayed=2
+ * hem-test: ranks=1,2,3,5,8 timeout=180 delayed=2
  */
 #include "group_kit.h"
 #include "proxy_kit.h"

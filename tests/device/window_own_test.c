@@ -4,7 +4,7 @@
  * be given back and used again. Ranks with no bytes take part. Other processes map it, but for a piece of two
  * mappings side by side, which they reach through the host.
  *
- * hem-test: ranks=1,2,3,5 timeout=90
+ * hem-test: ranks=1,2,3,5,8 timeout=90
  */
 #include "window_kit.h"
 

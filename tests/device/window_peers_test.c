@@ -2,7 +2,7 @@
  * Declared peers: kernels and CPUs reach the memory of ranks that were named and of no other, whatever
  * those named; what needs no device memory of the peer works with everybody.
  *
- * hem-test: ranks=1,3,5 timeout=60
+ * hem-test: ranks=1,3,5,8 timeout=60
  */
 #include "window_kit.h"
 

@@ -4,7 +4,7 @@
  * block and blocks, and replays of graphs among them. Nobody leaves a barrier before all have entered, whole or in halves; one between two
  * ranks concerns those two alone; a signal is never taken for an earlier one; no addition is lost.
  *
- * hem-test: ranks=1,2,3,5 timeout=120 delayed=2
+ * hem-test: ranks=1,2,3,5,8 timeout=120 delayed=2
  */
 #include "group_kit.h"
 #include "window_kit.h"

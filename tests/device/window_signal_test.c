@@ -4,7 +4,7 @@
  * seeing a signal sees both; and a CPU that has gone to sleep learns of a kernel's signal. All of it
  * with peers that are mapped, and with peers that are reached through their hosts.
  *
- * hem-test: ranks=1,2,3,5 timeout=120
+ * hem-test: ranks=1,2,3,5,8 timeout=120
  */
 #include "window_kit.h"
 
