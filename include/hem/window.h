@@ -174,8 +174,9 @@ HEM_API HEM_MUST_CHECK hem_status hem_get(hem_window *window, int peer, size_t o
 
 /**
  * Put the 64-bit `value` at `offset`, which must be a multiple of 8, in one piece: whoever loads
- * the word meanwhile sees the old or the new one. Refused as the atomics are. As hem_put
- * otherwise.
+ * the word meanwhile, a kernel, too, sees the old or the new one; but for windows over managed memory, and over device
+ * memory that does not begin at a multiple of 8. HEM_ERR_UNSUPPORTED over the caller's own host memory, and where a
+ * GPU does not store words in the order of a stream; HEM_ERR_ARG if misaligned. As hem_put otherwise.
  */
 HEM_API HEM_MUST_CHECK hem_status hem_put_value(hem_window *window, int peer, size_t offset,
                                                 uint64_t value);

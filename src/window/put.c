@@ -1,5 +1,5 @@
 /* Data in and out of windows: put, get, atomics, flush. */
-#include "window/window.h"
+#include "window/device.h"
 
 #include <string.h>
 
@@ -25,15 +25,21 @@ hem_status hem_get(hem_window *window, int peer, size_t offset, void *dst, size_
     return status == HEM_OK ? hemi_region_get(&p->data, offset, dst, n) : status;
 }
 
-/* A 64-bit word of a peer, for atomics. */
+static hem_status prepare_word(hem_window *window, int peer, size_t offset, const char *call,
+                               hemi_peer **peer_p) {
+    hem_status status = prepare(window, peer, offset, window, sizeof(uint64_t), call, peer_p);
+    if (status == HEM_OK && offset % sizeof(uint64_t) != 0)
+        return hemi_fail(HEM_ERR_ARG, "%s: offset %zu is not a multiple of 8", call, offset);
+    return status;
+}
+
+/* A 64-bit word of a peer that is mapped, for atomics. */
 static hem_status word_of(hem_window *window, int peer, size_t offset, const char *call,
                           uint64_t **word_p) {
     hemi_peer *p = NULL;
-    hem_status status = prepare(window, peer, offset, window, sizeof(uint64_t), call, &p);
+    hem_status status = prepare_word(window, peer, offset, call, &p);
     if (status != HEM_OK)
         return status;
-    if (offset % sizeof(uint64_t) != 0)
-        return hemi_fail(HEM_ERR_ARG, "%s: offset %zu is not a multiple of 8", call, offset);
     if (window->device != NULL)
         return hemi_fail(HEM_ERR_UNSUPPORTED,
                          "%s: a CPU cannot do that to a word in device memory; kernels can", call);
@@ -44,8 +50,20 @@ static hem_status word_of(hem_window *window, int peer, size_t offset, const cha
     return HEM_OK;
 }
 
+/* Copies to devices store a word in one piece, after all that was copied before. */
+static hem_status copy_value(hem_window *window, int peer, size_t offset, uint64_t value) {
+    hemi_peer *p = NULL;
+    hem_status status = prepare_word(window, peer, offset, "hem_put_value", &p);
+    if (status == HEM_OK && window->device->device->facts.words == 0)
+        return hemi_fail(HEM_ERR_UNSUPPORTED,
+                         "hem_put_value: this GPU does not store words in the order of a stream");
+    return status == HEM_OK ? hemi_region_put(&p->data, offset, &value, sizeof value) : status;
+}
+
 hem_status hem_put_value(hem_window *window, int peer, size_t offset, uint64_t value) {
     uint64_t *word = NULL;
+    if (window != NULL && window->device != NULL)
+        return copy_value(window, peer, offset, value);
     hem_status status = word_of(window, peer, offset, "hem_put_value", &word);
     if (status == HEM_OK)
         /* Released, so that whoever polls the word itself with an acquire sees earlier puts. */

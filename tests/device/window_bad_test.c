@@ -97,9 +97,11 @@ static void check_data_calls(hem_window *window, int peer) {
     CHECK_STATUS(hem_get(window, peer, 65, &word, 0), HEM_ERR_RANGE);
     CHECK_STATUS(hem_put(window, peer, 0, NULL, 8), HEM_ERR_ARG);
     CHECK_STATUS(hem_put(window, -1, 0, &word, 8), HEM_ERR_RANGE);
-    CHECK_STATUS(hem_put_value(window, peer, 0, 3), HEM_ERR_UNSUPPORTED);
-    CHECK_SENTENCE("device memory");
+    CHECK_STATUS(hem_put_value(window, peer, 4, 3), HEM_ERR_ARG);
+    CHECK_SENTENCE("multiple of 8");
+    CHECK_STATUS(hem_put_value(window, peer, 64, 3), HEM_ERR_RANGE);
     CHECK_STATUS(hem_fetch_add(window, peer, 0, 3, &old), HEM_ERR_UNSUPPORTED);
+    CHECK_SENTENCE("device memory");
     CHECK_STATUS(hem_compare_swap(window, peer, 0, 0, 3, &old), HEM_ERR_UNSUPPORTED);
     CHECK_EQ(old, 77);
     CHECK_OK(hem_get(window, peer, 0, &word, 8));

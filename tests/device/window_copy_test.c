@@ -1,11 +1,12 @@
 /*
  * Puts and gets of a CPU into device memory: every size and alignment, to every rank, the bytes beside
  * left alone; counters count them; a kernel sees what was put before it is started, and the CPU gets
- * what a kernel wrote.
+ * what a kernel wrote. A kernel that runs sees words that are put in one piece, one after the other, and with each what
+ * was put before it; also where hosts put them there.
  *
  * hem-test: ranks=1,2,4,5,8 timeout=120 labels=legacy
  */
-#include "window_kit.h"
+#include "proxy_kit.h"
 
 #define BYTES 70000
 
@@ -18,6 +19,32 @@ DEVICE_KERNEL(flip, flip_args) {
     hem_group block = hem_block();
     for (uint64_t i = block.rank; i < args->n; i += block.size)
         args->data[i] = (unsigned char)~args->data[i];
+}
+
+typedef struct watch_args {
+    const uint64_t *words; /* a number, and then the same twice in one word */
+    uint64_t last;
+    uint64_t *wrong;
+} watch_args;
+
+/* A word that has both its halves and only grows, and the number that was put before it. */
+DEVICE_KERNEL(watch, watch_args) {
+    if (hem_block().rank != 0)
+        return;
+    const uint64_t begun = hemd_now_ns();
+    uint64_t before = 0;
+    while (before < args->last && hemd_now_ns() - begun < 60000000000u) {
+        const uint64_t word = hemd_load64_relaxed(&args->words[1]);
+        const uint64_t half = word >> 32;
+        hemd_acquire(&args->words[1], false);
+        if (half != (word & UINT32_MAX) || half < before ||
+            hemd_load64_relaxed(&args->words[0]) < half)
+            hemd_add64_relaxed(args->wrong, 1);
+        before = half;
+        hemd_relax();
+    }
+    if (before < args->last)
+        hemd_add64_relaxed(args->wrong, 1);
 }
 
 typedef struct test {
@@ -116,6 +143,32 @@ static void check_kernel(test *t) {
     device_stream_destroy(stream);
 }
 
+static void check_values(const test *t, hem_window *window) {
+    const int right = harness_right(t->world);
+    const uint64_t last = (uint64_t)harness_rounds(300);
+    uint64_t wrong = 0;
+    watch_args args;
+    device_stream stream = device_stream_create();
+    args.wrong = (uint64_t *)device_alloc(sizeof *args.wrong);
+    harness_barrier(window);
+    for (size_t word = 0; word < 2; word++)
+        CHECK_OK(hem_put_value(window, right, 8 * word, 0));
+    harness_barrier(window);
+    args.words = (const uint64_t *)hem_window_memory(window);
+    args.last = last;
+    device_launch(watch, stream, 1, 1, &args);
+    for (uint64_t i = 1; i <= last; i++) {
+        CHECK_OK(hem_put_value(window, right, 0, i));
+        CHECK_OK(hem_put_value(window, right, 8, i << 32 | i));
+    }
+    device_stream_sync(stream);
+    device_copy(&wrong, args.wrong, sizeof wrong);
+    CHECK_EQ(wrong, 0);
+    harness_barrier(window);
+    device_free(args.wrong);
+    device_stream_destroy(stream);
+}
+
 int rank_main(hem_world *world) {
     uint64_t seed = harness_seed(world);
     test t;
@@ -136,6 +189,10 @@ int rank_main(hem_world *world) {
         check_counters(&t, peer);
     }
     check_kernel(&t);
+    check_values(&t, t.window);
+    CHECK_OK(hem_window_destroy(t.window));
+    t.window = proxy_kit_create(world, 64, PROXY_KIT_ALL);
+    check_values(&t, t.window);
     CHECK_OK(hem_window_destroy(t.window));
     free(t.buffer);
     free(t.model);
