@@ -90,8 +90,10 @@ typedef struct hemi_device_memory_ops {
      *  mapping of HEMI_DEVICE_NAME_POOL may wait, which its owner wants back. */
     void (*release)(void *context, hemi_device_memory *memory);
     /** Make host memory visible to kernels; `address_p` is where they see it. Several may map the
-     *  same pages. It stays mapped until unmap_host. */
-    hem_status (*map_host)(void *context, void *host, uint64_t bytes, void **address_p);
+     *  same pages. It stays mapped until unmap_host. `frozen`: nobody writes there by this mapping, and the pages
+     *  may be such that nobody can. */
+    hem_status (*map_host)(void *context, void *host, uint64_t bytes, bool frozen,
+                           void **address_p);
     /** At once. May wait until no kernel of this process runs. */
     void (*unmap_host)(void *context, void *host, uint64_t bytes);
     /** Where an address is. Memory that both sides reach counts as HEM_MEMORY_DEVICE. */
@@ -334,8 +336,9 @@ bool hemi_device_pinned_fits(const hemi_root *root, uint32_t root_rank, const he
 hem_status hemi_device_pinned_see(hemi_root *root, uint32_t root_rank, const hemi_pinned *pinned,
                                   void **address_p);
 
-/** Show kernels memory of the caller. Set-up. */
-hem_status hemi_device_pin(hemi_root *root, void *host, uint64_t bytes, void **address_p);
+/** Show kernels memory of the caller; `frozen`: it is only read. Set-up. */
+hem_status hemi_device_pin(hemi_root *root, void *host, uint64_t bytes, bool frozen,
+                           void **address_p);
 
 /**
  * The caller may do with it what it likes afterwards. Waits where the device does until no kernel of

@@ -122,7 +122,7 @@ static int inherit(hem_world *world, void *arg) {
     RANK_CHECK(hemi_load32_acquire(&fake.pinned) == 2);
     /* The caller's own goes at once. */
     memset(field, 0, sizeof field);
-    RANK_CHECK(hemi_device_pin(root, field, sizeof field, &seen) == HEM_OK && seen == field);
+    RANK_CHECK(hemi_device_pin(root, field, sizeof field, false, &seen) == HEM_OK && seen == field);
     RANK_CHECK(hemi_load32_acquire(&fake.pinned) == 3);
     hemi_device_unpin(root, field, sizeof field);
     RANK_CHECK(hemi_load32_acquire(&fake.pinned) == 2);
@@ -147,7 +147,7 @@ static int leave_field(hem_world *world, void *arg) {
     RANK_CHECK(hemi_device_use(root, &fake_module) == HEM_OK);
     RANK_CHECK(hem_sync(world, LIMIT) == HEM_OK);
     if (root->rank == 1) {
-        RANK_CHECK(hemi_device_pin(root, left, sizeof left, &seen) == HEM_OK);
+        RANK_CHECK(hemi_device_pin(root, left, sizeof left, false, &seen) == HEM_OK);
         hemi_liveness_ended(&root->arena, root->platform, 1, 255);
         hemi_device_unpin(root, left, sizeof left);
         RANK_CHECK(hemi_load32_acquire(&fake.pinned) == 1);
@@ -157,7 +157,7 @@ static int leave_field(hem_world *world, void *arg) {
         root->platform->nap(root->platform->ctx, 1000000);
     RANK_CHECK(hemi_load32_acquire(&fake.pinned) == 1);
     /* Other memory may be there by now: what was left is unpinned first. */
-    RANK_CHECK(hemi_device_pin(root, &left[4], 8, &seen) == HEM_OK);
+    RANK_CHECK(hemi_device_pin(root, &left[4], 8, true, &seen) == HEM_OK);
     RANK_CHECK(hemi_load32_acquire(&fake.pinned) == 1);
     hemi_device_unpin(root, &left[4], 8);
     RANK_CHECK(hemi_load32_acquire(&fake.pinned) == 0);

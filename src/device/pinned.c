@@ -66,8 +66,8 @@ static hem_status pin_range(hemi_device_room *room, uint64_t offset, uint64_t by
     pin->offset = offset;
     pin->bytes = bytes;
     pin->own = own;
-    hem_status status =
-        room->device.module->memory->map_host(room->device.context, pin->host, bytes, &device);
+    hem_status status = room->device.module->memory->map_host(room->device.context, pin->host,
+                                                              bytes, false, &device);
     if (status != HEM_OK) {
         free(pin);
         return status;
@@ -235,7 +235,8 @@ static void unpin_overlaps(hemi_device_room *room, const void *host, uint64_t by
     hemi_unlock(&room->pins_lock);
 }
 
-hem_status hemi_device_pin(hemi_root *root, void *host, uint64_t bytes, void **address_p) {
+hem_status hemi_device_pin(hemi_root *root, void *host, uint64_t bytes, bool frozen,
+                           void **address_p) {
     hemi_device_room *room = NULL;
     hem_status status = room_of(root, &room);
     if (status != HEM_OK)
@@ -245,7 +246,8 @@ hem_status hemi_device_pin(hemi_root *root, void *host, uint64_t bytes, void **a
     for (hemi_device_room *r = root->mates->devices; r != NULL; r = r->next)
         unpin_overlaps(r, host, bytes);
     hemi_unlock(&root->mates->devices_lock);
-    return room->device.module->memory->map_host(room->device.context, host, bytes, address_p);
+    return room->device.module->memory->map_host(room->device.context, host, bytes, frozen,
+                                                 address_p);
 }
 
 void hemi_device_unpin(hemi_root *root, void *host, uint64_t bytes) {

@@ -92,7 +92,9 @@ static inline void fake_release(void *context, hemi_device_memory *memory) {
     *memory = (hemi_device_memory){NULL, 0, NULL};
 }
 
-static inline hem_status fake_pin(void *context, void *host, uint64_t bytes, void **address_p) {
+static inline hem_status fake_pin(void *context, void *host, uint64_t bytes, bool frozen,
+                                  void **address_p) {
+    (void)frozen;
     hem_status status = fake_refuse(context, &fake.refuse_pin, "pin");
     (void)bytes;
     if (status != HEM_OK)

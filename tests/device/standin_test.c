@@ -70,6 +70,14 @@ static void check_memory(test *t) {
         CHECK_OK(t->memory->copy(t->context, (char *)mine.address + n % 3, local, n));
         CHECK_FILLED((char *)mine.address + n % 3, n, n);
     }
+    /* What is sent comes in its order, and is there with the next copy. */
+    harness_fill(local, sizeof local, 1);
+    CHECK_OK(t->memory->send(t->context, mine.address, local, 40));
+    for (uint64_t i = 0; i < 30; i++)
+        CHECK_OK(t->memory->send(t->context, (char *)mine.address + 8, &i, sizeof i));
+    CHECK_OK(t->memory->copy(t->context, NULL, NULL, 0));
+    CHECK_EQ(*(uint64_t *)((char *)mine.address + 8), 29);
+    CHECK_EQ(memcmp((char *)mine.address + 16, local + 16, 24), 0);
     CHECK_OK(t->memory->adopt(t->context, (char *)mine.address + 4096, 100, &again));
     CHECK(again.address == (char *)mine.address + 4096 && again.bytes == 100);
     CHECK_OK(t->memory->name(t->context, &again, &name, &fd));
@@ -80,7 +88,7 @@ static void check_memory(test *t) {
     CHECK_STATUS(t->memory->adopt(t->context, local, 1, &again), HEM_ERR_ARG);
     CHECK_STATUS(t->memory->adopt(t->context, mine.address, 5 << 20, &again), HEM_ERR_ARG);
     CHECK_STATUS(t->memory->alloc(t->context, UINT64_MAX - 5, &again), HEM_ERR_MEMORY);
-    CHECK_OK(t->memory->map_host(t->context, local, sizeof local, &seen));
+    CHECK_OK(t->memory->map_host(t->context, local, sizeof local, false, &seen));
     CHECK(seen == local);
     t->memory->unmap_host(t->context, local, sizeof local);
     t->memory->release(t->context, &mine);

@@ -51,7 +51,7 @@ static void test_streams(void) {
     uint64_t *page = (uint64_t *)aligned_alloc(4096, 4096);
     void *seen;
     memset(page, 0, 4096);
-    OK(memory->map_host(context, page, 4096, &seen));
+    OK(memory->map_host(context, page, 4096, false, &seen));
     void *const to[2] = {base + 20480, base + 24576};
     const void *const from[2] = {base + 64, base + 128};
     const size_t bytes[2] = {64, 64};

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
@@ -202,14 +203,35 @@ static void test_memory(void) {
     free(words);
 }
 
+/* What is sent comes in its order, and is there with the next copy. */
+static void test_send(void) {
+    hemi_device_memory m = {};
+    void *pages = aligned_alloc(4096, MIB), *seen;
+    OK(memory->alloc(context, 2 * MIB, &m));
+    OK(memory->map_host(context, pages, MIB, true, &seen));
+    for (uint64_t i = 0; i < MIB / 8; i++)
+        ((uint64_t *)pages)[i] = i;
+    OK(memory->send(context, m.address, pages, MIB));
+    for (uint64_t i = 0; i < 100; i++)
+        OK(memory->send(context, (char *)m.address + 64, &i, sizeof i));
+    OK(memory->send(context, (char *)m.address + MIB + 4, (char *)pages + 4, MIB - 4));
+    OK(memory->copy(context, NULL, NULL, 0));
+    CHECK(word_at((char *)m.address + 64) == 99 && word_at((char *)m.address + 72) == 9);
+    CHECK(word_at((char *)m.address + MIB - 8) == MIB / 8 - 1);
+    CHECK(word_at((char *)m.address + 2 * MIB - 8) == MIB / 8 - 1);
+    memory->unmap_host(context, pages, MIB);
+    memory->release(context, &m);
+    free(pages);
+}
+
 static void test_host_memory(void) {
     char *pages = (char *)aligned_alloc(4096, 16 * 4096);
     void *first, *second, *third, *stream;
     memset(pages, 0, 16 * 4096);
     OK(streams->make(context, &stream));
-    OK(memory->map_host(context, pages + 4096 + 64, 5000, &first));
-    OK(memory->map_host(context, pages + 2 * 4096, 9000, &second));
-    OK(memory->map_host(context, pages, 16 * 4096, &third));
+    OK(memory->map_host(context, pages + 4096 + 64, 5000, false, &first));
+    OK(memory->map_host(context, pages + 2 * 4096, 9000, false, &second));
+    OK(memory->map_host(context, pages, 16 * 4096, false, &third));
     CHECK((char *)second - (char *)third == 2 * 4096 && (char *)first - (char *)third == 4096 + 64);
     fill<<<1, 128, 0, (cudaStream_t)stream>>>((uint64_t *)third, 16 * 512, 5);
     sync(stream);
@@ -223,11 +245,52 @@ static void test_host_memory(void) {
     memory->unmap_host(context, pages + 4096 + 64, 5000);
     /* Pinned by somebody else. */
     CUDA(cudaHostRegister(pages, 16 * 4096, cudaHostRegisterDefault));
-    OK(memory->map_host(context, pages, 16 * 4096, &first));
+    OK(memory->map_host(context, pages, 16 * 4096, false, &first));
     memory->unmap_host(context, pages, 16 * 4096);
     CUDA(cudaHostUnregister(pages));
     streams->destroy(context, stream);
     free(pages);
+}
+
+static __global__ void take(uint64_t *to, const uint64_t *from, uint64_t n) {
+    for (uint64_t i = threadIdx.x; i < n; i += blockDim.x)
+        to[i] = from[i];
+}
+
+/* Pages that cannot be written, part of which others read as well. */
+static void test_frozen_memory(void) {
+    const size_t bytes = 16384;
+    char *pages =
+        (char *)mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *first, *second, *stream;
+    uint64_t *there;
+    CHECK(pages != MAP_FAILED);
+    for (size_t i = 0; i < bytes / 8; i++)
+        ((uint64_t *)pages)[i] = i;
+    CHECK(mprotect(pages, bytes, PROT_READ) == 0);
+    OK(streams->make(context, &stream));
+    CUDA(cudaMalloc(&there, bytes));
+    REFUSED(memory->map_host(context, pages, bytes, false, &first), HEM_ERR_SYSTEM);
+    OK(memory->map_host(context, pages + 4096, 4096, true, &second));
+    OK(memory->map_host(context, pages, bytes, true, &first));
+    CHECK((char *)second - (char *)first == 4096);
+    REFUSED(memory->map_host(context, pages + 5000, 100, false, &second), HEM_ERR_UNSUPPORTED);
+    take<<<1, 128, 0, (cudaStream_t)stream>>>(there, (const uint64_t *)first, bytes / 8);
+    sync(stream);
+    for (size_t i = 0; i < bytes / 8; i += 100)
+        CHECK(word_at(there + i) == i);
+    memory->unmap_host(context, pages, bytes);
+    memory->unmap_host(context, pages + 4096, 4096);
+    REFUSED(memory->map_host(context, pages, bytes, false, &first), HEM_ERR_SYSTEM);
+    CHECK(mprotect(pages, bytes, PROT_READ | PROT_WRITE) == 0);
+    OK(memory->map_host(context, pages, bytes, true, &first));
+    OK(memory->map_host(context, pages, bytes, false, &second));
+    CHECK(first == second);
+    memory->unmap_host(context, pages, bytes);
+    memory->unmap_host(context, pages, bytes);
+    CUDA(cudaFree(there));
+    streams->destroy(context, stream);
+    munmap(pages, bytes);
 }
 
 /* How long `call` takes while a kernel spins that ends after a second, or when it is told to. */
@@ -274,7 +337,8 @@ static void test_beside_kernels(void) {
                   [&] { OK(memory->alloc(context, 64 * MIB, &m)); });
     CHECK(word_at(m.address) == 0);
     memory->release(context, &m);
-    beside_kernel("map_host", false, [&] { OK(memory->map_host(context, pages, 65536, &seen)); });
+    beside_kernel("map_host", false,
+                  [&] { OK(memory->map_host(context, pages, 65536, false, &seen)); });
     beside_kernel("unmap_host", false, [&] { memory->unmap_host(context, pages, 65536); });
     beside_kernel("make and destroy a stream", false, [&] {
         OK(streams->make(context, &stream));
@@ -298,7 +362,9 @@ static void test_all(int socket, pid_t child) {
            facts.ordinal, facts.capability, facts.processors,
            (unsigned long long)facts.l2_bytes / 1024);
     test_memory();
+    test_send();
     test_host_memory();
+    test_frozen_memory();
     test_streams();
     test_marks();
     test_capture();

@@ -94,7 +94,8 @@ hem_status hemi_cuda_map(void *context, const hemi_device_name *name, int fd, bo
                          hemi_device_memory *memory_p);
 
 /** map_host and unmap_host: host.c */
-hem_status hemi_cuda_map_host(void *context, void *host, uint64_t bytes, void **address_p);
+hem_status hemi_cuda_map_host(void *context, void *host, uint64_t bytes, bool frozen,
+                              void **address_p);
 void hemi_cuda_unmap_host(void *context, void *host, uint64_t bytes);
 
 /** How a piece of memory came here, and so how it goes. */

@@ -18,6 +18,7 @@ typedef struct pinned {
     uint64_t begin, end;
     uint32_t refs;
     bool ours;
+    bool frozen; /* kernels cannot write there */
 } pinned;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,19 +46,33 @@ static void drop_all(uint64_t begin, uint64_t end) {
     }
 }
 
+/* Pages that cannot be written can be pinned for reading only, where the GPU can do that. */
+static cudaError_t enlist(pinned *range, bool frozen) {
+    const unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped;
+    void *host = (void *)(uintptr_t)range->begin;
+    const uint64_t bytes = range->end - range->begin;
+    cudaError_t error = cudaHostRegister(host, bytes, flags);
+    if (error == cudaErrorInvalidValue && frozen) {
+        (void)cudaGetLastError();
+        error = cudaHostRegister(host, bytes, flags | cudaHostRegisterReadOnly);
+        range->frozen = true;
+    }
+    return error;
+}
+
 /* Pin [begin, end), of which nothing is in the list, and put it in at `link`. */
-static hem_status pin(const hemi_cuda *cuda, uint64_t begin, uint64_t end, pinned **link) {
+static hem_status pin(const hemi_cuda *cuda, uint64_t begin, uint64_t end, bool frozen,
+                      pinned **link) {
     pinned *range = calloc(1, sizeof *range);
     if (range == NULL)
         return cuda->host.fail(HEM_ERR_MEMORY, "No memory to describe pinned memory");
-    cudaError_t error = cudaHostRegister((void *)(uintptr_t)begin, end - begin,
-                                         cudaHostRegisterPortable | cudaHostRegisterMapped);
+    range->begin = begin;
+    range->end = end;
+    cudaError_t error = enlist(range, frozen);
     if (error != cudaSuccess && error != cudaErrorHostMemoryAlreadyRegistered) {
         free(range);
         return hemi_cuda_check(cuda, error, "cudaHostRegister");
     }
-    range->begin = begin;
-    range->end = end;
     range->refs = 1;
     range->ours = error == cudaSuccess;
     range->next = *link;
@@ -66,27 +81,33 @@ static hem_status pin(const hemi_cuda *cuda, uint64_t begin, uint64_t end, pinne
 }
 
 /* Use what is pinned of [begin, end) already, and pin the rest. */
-static hem_status cover(const hemi_cuda *cuda, uint64_t begin, uint64_t end) {
+static hem_status cover(const hemi_cuda *cuda, uint64_t begin, uint64_t end, bool frozen) {
     pinned **link = &ranges;
     uint64_t at = begin;
-    while (at < end) {
+    hem_status status = HEM_OK;
+    while (at < end && status == HEM_OK) {
         while (*link != NULL && (*link)->end <= at)
             link = &(*link)->next;
         pinned *next = *link;
         if (next != NULL && next->begin <= at) {
-            next->refs++;
-            at = next->end;
+            if (next->frozen && !frozen) {
+                status = cuda->host.fail(HEM_ERR_UNSUPPORTED,
+                                         "Memory at 0x%llx is pinned as memory that is only read",
+                                         (unsigned long long)at);
+            } else {
+                next->refs++;
+                at = next->end;
+            }
             continue;
         }
-        uint64_t until = next != NULL && next->begin < end ? next->begin : end;
-        hem_status status = pin(cuda, at, until, link);
-        if (status != HEM_OK) {
-            drop_all(begin, at);
-            return status;
-        }
-        at = until;
+        const uint64_t until = next != NULL && next->begin < end ? next->begin : end;
+        status = pin(cuda, at, until, frozen, link);
+        if (status == HEM_OK)
+            at = until;
     }
-    return HEM_OK;
+    if (at > begin && status != HEM_OK)
+        drop_all(begin, at);
+    return status;
 }
 
 /* Where kernels see an address. */
@@ -125,7 +146,8 @@ static hem_status check_seen(const hemi_cuda *cuda, uint64_t begin, uint64_t end
     return status;
 }
 
-hem_status hemi_cuda_map_host(void *context, void *host, uint64_t bytes, void **address_p) {
+hem_status hemi_cuda_map_host(void *context, void *host, uint64_t bytes, bool frozen,
+                              void **address_p) {
     hemi_cuda *cuda = context;
     hemi_cuda_turn turn;
     uint64_t begin = (uint64_t)(uintptr_t)host, end = begin + (bytes > 0 ? bytes : 1), device = 0;
@@ -133,7 +155,7 @@ hem_status hemi_cuda_map_host(void *context, void *host, uint64_t bytes, void **
     if (status != HEM_OK)
         return status;
     pthread_mutex_lock(&lock);
-    status = cover(cuda, begin, end);
+    status = cover(cuda, begin, end, frozen);
     if (status == HEM_OK) {
         status = check_seen(cuda, begin, end, &device);
         if (status != HEM_OK)

@@ -304,7 +304,9 @@ static void pins_add(size_t change) {
     pthread_mutex_unlock(&ranges_lock);
 }
 
-static hem_status op_map_host(void *context, void *host, uint64_t bytes, void **address_p) {
+static hem_status op_map_host(void *context, void *host, uint64_t bytes, bool frozen,
+                              void **address_p) {
+    (void)frozen;
     if (host == NULL || bytes == 0)
         return hemi_standin_fail(context, HEM_ERR_ARG, "no host memory to map");
     pins_add(1);
@@ -323,8 +325,13 @@ static hem_memory_kind op_kind(void *context, const void *address) {
     return is_device(address, 1, false) ? HEM_MEMORY_DEVICE : HEM_MEMORY_HOST;
 }
 
+/* How much later what was sent comes. */
+#define SENT_US 50
+
 /* Under the lock. */
 static void complete(hemi_standin_context *context) {
+    if (context->sent_count > 0)
+        usleep(SENT_US);
     for (uint32_t i = 0; i < context->sent_count; i++) {
         const hemi_standin_sent *sent = &context->sent[i];
         hemi_standin_copy(sent->to, sent->from != NULL ? sent->from : &sent->word, sent->bytes);
@@ -344,6 +351,7 @@ static hem_status op_copy(void *context, void *to, const void *from, uint64_t by
 
 /* As late as it may be: who does not wait for it is found out. */
 static hem_status op_send(void *context, void *to, const void *from, uint64_t bytes) {
+    hemi_standin_pass();
     hemi_standin_context *mine = context;
     hemi_standin_sent sent = {.to = to, .from = from, .bytes = bytes};
     if (bytes == sizeof sent.word) {

@@ -74,7 +74,8 @@ static hem_status show_field(hem_exchange *x, const hem_field *field) {
     hemi_halo_pin *pin = &d->pins[d->pin_count];
     *pin = (hemi_halo_pin){host, (uint64_t)(all.end - all.first)};
     void *device = NULL;
-    hem_status status = hemi_device_pin(d->root, pin->host, pin->bytes, &device);
+    const bool frozen = (field->flags & HEM_FIELD_READ_ONLY) != 0;
+    hem_status status = hemi_device_pin(d->root, pin->host, pin->bytes, frozen, &device);
     if (status != HEM_OK)
         return status;
     d->pin_count++;
