@@ -40,7 +40,7 @@ bool looking;
 byte data[4];     /* whose bytes, of which of its orders */
 byte floating[4]; /* not visible yet */
 byte turn[4], count[4];
-byte cell[GROUPS], signal[GROUPS]; /* in the peer's device memory */
+byte cell[GROUPS], signal[GROUPS]; /* in the peer's device memory; the second signal in its host memory */
 
 proctype memory() {
 end:

@@ -10,14 +10,19 @@
 
 #include <stddef.h>
 
-static hem_status send(const hem_window *window, unsigned char *to, const void *from, uint64_t n) {
+static hem_status send(const hem_window *window, hemi_proxy_in *in, unsigned char *to,
+                       const void *from, uint64_t n) {
     const hemi_device *device = window->device->device;
+    in->sent = true;
     return device->module->memory->send(device->context, to, from, n);
 }
 
-/* Wait for what was sent. */
-static hem_status complete(const hem_window *window) {
+/* Wait for what was sent. Where nothing was, others that copy are not waited for. */
+static hem_status complete(const hem_window *window, hemi_proxy_in *in) {
     const hemi_device *device = window->device->device;
+    if (!in->sent)
+        return HEM_OK;
+    in->sent = false;
     return device->module->memory->copy(device->context, NULL, NULL, 0);
 }
 
@@ -42,39 +47,42 @@ static hem_status check(const hem_window *window, uint32_t rank, uint32_t lane,
                      rank);
 }
 
-static hem_status send_bytes(const hem_window *window, const hemd_ring *ring, uint32_t slot,
-                             const hemd_order *order) {
+static hem_status send_bytes(const hem_window *window, hemi_proxy_in *in, const hemd_ring *ring,
+                             uint32_t slot, const hemd_order *order) {
     unsigned char *to = window->device->reach[window->rank].data + order->offset;
     uint64_t room = (uint64_t)(HEMD_RING_SLOTS - slot) * HEMD_RING_CHUNK;
     uint64_t head = order->bytes < room ? order->bytes : room;
-    hem_status status = head > 0 ? send(window, to, ring->data[slot], head) : HEM_OK;
+    hem_status status = head > 0 ? send(window, in, to, ring->data[slot], head) : HEM_OK;
     if (status == HEM_OK && order->bytes > head)
-        status = send(window, to + head, ring->data[0], order->bytes - head);
+        status = send(window, in, to + head, ring->data[0], order->bytes - head);
     return status;
 }
 
 /* A word of this rank's control block in device memory. Words that are sent are stored in one piece. */
-static hem_status store(const hem_window *window, uint64_t offset, uint64_t value) {
+static hem_status store(const hem_window *window, hemi_proxy_in *in, uint64_t offset,
+                        uint64_t value) {
     unsigned char *control = window->device->reach[window->rank].control;
-    return send(window, control + offset, &value, sizeof value);
+    return send(window, in, control + offset, &value, sizeof value);
 }
 
-/* The word of a slot in this rank's device memory that a kernel of `rank`, or its CPU, would store. */
-static hem_status store_slot(const hem_window *window, uint32_t rank, uint32_t lane, uint64_t at,
-                             uint64_t value) {
+/* The word of a slot in this rank's device memory that a kernel of the giver, or its CPU, would store. */
+static hem_status store_slot(const hem_window *window, hemi_proxy_in *in, uint32_t lane,
+                             uint64_t at, uint64_t value) {
     const uint64_t word =
         lane == HEMI_PROXY_KERNELS ? offsetof(hemd_slot, kernel) : offsetof(hemd_slot, cpu);
-    return store(window, rank * window->device->layout.row_bytes + at * sizeof(hemd_slot) + word,
+    return store(window, in,
+                 in->rank * window->device->layout.row_bytes + at * sizeof(hemd_slot) + word,
                  value);
 }
 
 /* The same in its host memory: kernels only. */
-static hem_status store_host(const hem_window *window, uint32_t rank, uint32_t id, uint64_t value) {
-    hem_status status = complete(window);
+static hem_status store_host(const hem_window *window, hemi_proxy_in *in, uint32_t id,
+                             uint64_t value) {
+    hem_status status = complete(window, in);
     if (status != HEM_OK)
         return status;
     /* Pairs with the acquire in hemi_device_seen, and of arrivals with that in hemi_mixed_heard. */
-    hemi_store64_release(&hemi_device_host_slot(window, rank, id)->kernel, value);
+    hemi_store64_release(&hemi_device_host_slot(window, in->rank, id)->kernel, value);
     hemi_wake(window->root, window->root->me);
     return HEM_OK;
 }
@@ -84,23 +92,24 @@ static hem_status set_signal(const hem_window *window, hemi_proxy_in *in, uint32
     uint64_t *value = &in->values[lane][order->id];
     *value = order->what == HEMD_ORDER_ADD ? *value + order->value : order->value;
     if (order->id < window->device_signals)
-        return store_slot(window, in->rank, lane, order->id, *value);
-    return store_host(window, in->rank, order->id, *value);
+        return store_slot(window, in, lane, order->id, *value);
+    return store_host(window, in, order->id, *value);
 }
 
 /* A CPU tells the host's side of a mixed barrier by itself. */
-static hem_status set_arrival(const hem_window *window, uint32_t rank, uint32_t lane,
+static hem_status set_arrival(const hem_window *window, hemi_proxy_in *in, uint32_t lane,
                               const hemd_order *order) {
     const hemi_device_layout *layout = &window->device->layout;
     if (order->id < 2 * window->barriers)
-        return store(window,
-                     layout->arrivals + rank * layout->arrival_bytes + order->id * sizeof(uint64_t),
+        return store(window, in,
+                     layout->arrivals + in->rank * layout->arrival_bytes +
+                         order->id * sizeof(uint64_t),
                      order->value);
     const uint32_t at = order->id - 2 * window->barriers;
     hem_status status =
-        store_slot(window, rank, lane, (uint64_t)window->device_signals + at, order->value);
+        store_slot(window, in, lane, (uint64_t)window->device_signals + at, order->value);
     if (status == HEM_OK && lane == HEMI_PROXY_KERNELS)
-        status = store_host(window, rank, window->signals + at, order->value);
+        status = store_host(window, in, window->signals + at, order->value);
     return status;
 }
 
@@ -109,26 +118,30 @@ static hem_status carry_out(const hem_window *window, hemi_proxy_in *in, uint32_
                             uint64_t first, const hemd_order *order) {
     hem_status status = check(window, in->rank, lane, order);
     if (status == HEM_OK)
-        status = send_bytes(window, &in->rings[lane], (uint32_t)(first % HEMD_RING_SLOTS), order);
+        status =
+            send_bytes(window, in, &in->rings[lane], (uint32_t)(first % HEMD_RING_SLOTS), order);
     if (status != HEM_OK || order->what == HEMD_ORDER_NOTHING)
         return status;
     if (order->what == HEMD_ORDER_ARRIVE)
-        return set_arrival(window, in->rank, lane, order);
+        return set_arrival(window, in, lane, order);
     return set_signal(window, in, lane, order);
 }
 
-/* The same of all orders that are there, up to half of the ring, so that the other one is filled meanwhile. */
+/* The same of all orders that are there, but not of more than half of the ring, so that the other one is filled
+ * meanwhile. `next_p`: behind the last good one. */
 static hem_status carry_out_all(const hem_window *window, hemi_proxy_in *in, uint32_t lane,
                                 uint64_t *next_p) {
     const hemd_ring *ring = &in->rings[lane];
     const uint64_t first = *next_p;
     hem_status status = HEM_OK;
-    while (status == HEM_OK && *next_p - first < HEMD_RING_SLOTS / 2) {
+    while (status == HEM_OK) {
         const hemd_order *at = &ring->orders[*next_p % HEMD_RING_SLOTS];
         /* Pairs with the release in hemd_ring_post. */
         if (hemi_load64_acquire(&at->turn) != *next_p + 1)
             break;
         const hemd_order order = *at;
+        if (*next_p != first && *next_p + order.slots - first > HEMD_RING_SLOTS / 2)
+            break;
         status = carry_out(window, in, lane, *next_p, &order);
         if (status == HEM_OK)
             *next_p += order.slots;
@@ -144,14 +157,15 @@ static bool serve(const hem_window *window, hemi_proxy_in *in, uint32_t lane) {
     hem_status status = carry_out_all(window, in, lane, &next);
     if (status == HEM_OK && next == in->next[lane])
         return false;
-    /* Also after an error: what was sent reads from the ring. */
-    hem_status completed = complete(window);
-    if (status == HEM_OK)
-        status = completed;
-    if (status == HEM_OK) {
+    /* Also after an error: what was sent reads from the ring, and those before it count. */
+    const hem_status completed = complete(window, in);
+    if (completed == HEM_OK && next != in->next[lane]) {
         in->next[lane] = next;
         hemi_store64_release(&ring->taken, next);
-    } else {
+    }
+    if (status == HEM_OK)
+        status = completed;
+    if (status != HEM_OK) {
         in->failed[lane] = true;
         hemi_store32_release(&ring->failed, (uint32_t) - (int)status);
     }

@@ -438,6 +438,22 @@ static void check_limit(kit *k, uint32_t scope) {
     set_limit(k, HEM_FOREVER);
 }
 
+/* Somebody else looks at the ring, and takes his time: who does not want to wait counts what there is. */
+static void check_looking(kit *k, uint32_t scope) {
+    uint64_t looking = 1;
+    expect(k, FILL, (uint32_t)(claimed(k) - k->taken), scope, 0, HEM_OK);
+    device_copy(&k->claims->looking, &looking, sizeof looking);
+    set_limit(k, 0);
+    expect(k, SIGNAL, 0, scope, 0, HEM_ERR_TIMEOUT);
+    carry_out(k, 0, 0);
+    expect(k, SIGNAL, 0, scope, 0, HEM_OK);
+    set_limit(k, HEM_FOREVER);
+    looking = 0;
+    device_copy(&k->claims->looking, &looking, sizeof looking);
+    carry_out(k, 0, 0);
+    expect(k, FLUSH, 0, scope, 0, HEM_OK);
+}
+
 /* That a peer is gone counts more than that the time is over. */
 static void check_gone(kit *k) {
     expect(k, FILL, (uint32_t)(claimed(k) - k->taken), HEM_SCOPE_BLOCK, 0, HEM_OK);
@@ -465,6 +481,7 @@ int rank_main(hem_world *world) {
         check_barrier(&k, scope, 2);
         check_pair(&k, scope);
         check_limit(&k, scope);
+        check_looking(&k, scope);
         check_mixed(&k, ENTER, HEMD_MIXED_ALL, scope, 1 + 10 * scope);
         check_mixed(&k, ENTER, HEMD_MIXED_ALL, scope, 2 + 10 * scope);
         check_mixed_late(&k, scope, 3 + 10 * scope);

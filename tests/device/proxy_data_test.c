@@ -332,9 +332,13 @@ DEVICE_KERNEL(cannot, cannot_args) {
     bad += hem_dev_put_value(w, peer, 4, 1) != HEM_ERR_ARG;
     bad += hem_dev_put(w, block, peer, 0, &word, 0) != HEM_OK;
     bad += hem_dev_flush(w, block, peer) != HEM_OK;
-    /* Past the checks: the peer's host finds it, and says so for good. */
-    if (block.rank == 0)
+    /* Past the checks: the peer's host finds it, and says so for good. What was ordered before is done. */
+    if (block.rank == 0) {
+        bad += hemd_proxy_tell(w, peer, HEMD_ORDER_SET, 2, 1, HEMD_NEVER) != HEM_OK;
+        const uint64_t good = hemd_load64_relaxed(&hemd_claims_of(w, peer)->claimed);
         bad += hemd_proxy_tell(w, peer, HEMD_ORDER_SET, 5000, 1, HEMD_NEVER) != HEM_OK;
+        bad += hemd_ring_await(w, peer, good, HEMD_NEVER) != HEM_OK;
+    }
     bad += hem_dev_flush(w, block, peer) != HEM_ERR_RANGE;
     hem_status status = HEM_OK;
     for (int i = 0; i < 1000 && status == HEM_OK; i++)

@@ -4,12 +4,12 @@
  *
  * How this works. A group claims slots of the ring by one addition in its own rank's memory, waits
  * until those that had them before have been taken, stores its bytes into them, and releases `turn`
- * of the order, which lies in the first of them. The peer's thread acquires the order whose turn it
- * is, copies the bytes into its window, then changes the signal, then releases `taken`.
+ * of the order, which lies in the first of them. The peer's thread acquires the orders whose turn it
+ * is, copies the bytes of each into its window, then changes its signal, then releases `taken`.
  *
  *   word                written by                    order
  *   claimed             this rank's kernels, added    no more than that numbers are different
- *   order and bytes     who claimed the slot          after acquiring taken >= claim - slots
+ *   order and bytes     who claimed the slot          after acquiring either taken >= claim - slots
  *   turn                the same                      release, after all bytes and fields
  *   taken               the peer's thread             release, after its loads and copies
  *   failed              the peer's thread             once, when it gives up
@@ -20,8 +20,8 @@
  * The ring lies across the bus, and where every group that waits looks at it all the time, they are in the way of the
  * very copies that they wait for (32 groups: 4 ms instead of 0.1). So one looks, for all, and the others look at
  * what it has seen, in device memory. Nobody waits for the one that looks: who finds `looking` taken looks at
- * claims.taken again, and takes it himself when it is free. It is held for two loads across the bus, and by
- * whoever holds it a later `taken` is stored than by those before, since loads of a word are ordered.
+ * claims.taken again, and takes it himself when it is free. It is held for two loads across the bus. What is stored
+ * never falls: who takes `looking` acquires it from the one before, who has seen no later `taken`.
  *
  * Orders are carried out by their numbers, so what a group ordered first is done first, whoever else
  * claims in between. A claim by addition that is given up is never followed by another good one: its wait
@@ -78,10 +78,15 @@ HEM_DEV bool hemd_ring_is_past(hem_dev_window w, int peer, uint64_t least, bool 
 
 /** After a look in vain for what the peer's thread has carried out. As hemd_patience_poll. */
 HEM_DEV hem_status hemd_ring_poll(hemd_patience *patience, hem_dev_window w, int peer) {
+    const hemd_ring *queue = HEMD_FIXED64(const hemd_ring *, w.peers[peer].ring);
     hem_status status =
         hemd_patience_poll(patience, w, peer, hemd_want_of(HEMD_WHAT_ROOM, peer, 0, HEM_GE, 0), 0);
-    if (status == HEM_OK && patience->polls % HEMD_POLLS == 0)
-        status = (hem_status)(-(int32_t)hemd_load64_relaxed(&hemd_claims_of(w, peer)->failed));
+    if (status == HEM_OK && patience->polls % HEMD_POLLS == 0 &&
+        hemd_load64_relaxed(&hemd_claims_of(w, peer)->failed) != 0) {
+        /* What it has carried out before counts: the last look comes after this. */
+        status = (hem_status)(-(int32_t)hemd_load32_relaxed(&queue->failed));
+        hemd_fence(false);
+    }
     return status;
 }
 

@@ -2,8 +2,9 @@
 #include "base/platform.h"
 #include "device/cuda/cuda.h"
 
-/* Copies of a few bytes take some ten microseconds; what takes longer may take much longer. */
-#define SPIN_NS     20000
+/* Copies of a few bytes take some ten microseconds, and so does the last of many that were sent together; what takes
+ * longer may take much longer. A nap takes 80 us and more, whatever it is told. */
+#define SPIN_NS     50000
 #define SHORT_NS    2000000
 #define NAP_NS      20000
 #define LONG_NAP_NS 200000

@@ -1,5 +1,5 @@
 /*
- * Copies by the CPU, complete on return, on the rank's own stream: no other stream is waited for.
+ * Copies by the CPU on the rank's own stream, complete on return but for what is sent: no other stream is waited for.
  *
  * Host memory that is not pinned is staged by the driver, which makes cudaMemcpyAsync itself wait,
  * for this stream alone.
@@ -20,12 +20,26 @@ static bool store_word(const hemi_cuda *cuda, void *to, const void *from) {
                                            CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
 }
 
-/* Put a copy on the rank's own stream. Alone, under `copies`. */
-static hem_status begin(const hemi_cuda *cuda, void *to, const void *from, uint64_t bytes) {
-    if (bytes == 0 || (bytes == sizeof(uint64_t) && store_word(cuda, to, from)))
-        return HEM_OK;
+static hem_status put_on(const hemi_cuda *cuda, void *to, const void *from, uint64_t bytes) {
     return hemi_cuda_check(cuda, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cuda->stream),
                            "cudaMemcpyAsync");
+}
+
+/* A word that cannot be stored as one: what came before is complete first, and `from` is free again. */
+static hem_status copy_word(const hemi_cuda *cuda, void *to, const void *from) {
+    hem_status status = hemi_cuda_drain(cuda);
+    if (status == HEM_OK)
+        status = put_on(cuda, to, from, sizeof(uint64_t));
+    return status == HEM_OK ? hemi_cuda_drain(cuda) : status;
+}
+
+/* Put a copy on the rank's own stream. Alone, under `copies`. */
+static hem_status begin(const hemi_cuda *cuda, void *to, const void *from, uint64_t bytes) {
+    if (bytes == 0)
+        return HEM_OK;
+    if (bytes != sizeof(uint64_t))
+        return put_on(cuda, to, from, bytes);
+    return store_word(cuda, to, from) ? HEM_OK : copy_word(cuda, to, from);
 }
 
 static hem_status copy(hemi_cuda *cuda, void *to, const void *from, uint64_t bytes, bool drains) {
