@@ -4,7 +4,7 @@
  * order that differs between ranks; collectives on host buffers and messages of channels go on meanwhile: none
  * disturbs the other. So do those whose runs follow each other without anybody waiting in between.
  *
- * Collectives of one stream come in one order on all ranks, since they wait for each other. A rank has three
+ * Collectives of one stream come in one order on all ranks, since they wait for each other. A rank has two
  * streams, three more are lent for what it starts itself, and each collective has one or two blocks: what four
  * ranks have in flight finds queues and room on a GPU (docs/gpu.md).
  *
@@ -15,7 +15,7 @@
 #include <sched.h>
 
 enum {
-    STREAMS = 3,
+    STREAMS = 2,
     HOSTED = 3,     /* that the host starts, at most, and has under way at a time */
     HOST = STREAMS, /* not on a stream of the caller's */
     WHOLE = 6,      /* of all ranks */

@@ -100,11 +100,22 @@ void device_unpin_waits(void) {
 static thread_local cudaStream_t idle_streams[8];
 static thread_local int idle_count;
 
+/* A stream gets its queue with its first kernel, and threads that launch such at the same time may get the same one:
+ * one after the other, docs/gpu.md says why. */
+static __global__ void take_queue() {
+}
+
 device_stream device_stream_create(void) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     cudaStream_t stream;
     if (idle_count > 0)
         return idle_streams[--idle_count];
     CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    pthread_mutex_lock(&lock);
+    take_queue<<<1, 32, 0, stream>>>();
+    cudaError_t error = cudaGetLastError();
+    pthread_mutex_unlock(&lock);
+    CHECK_CUDA(error);
     return stream;
 }
 
