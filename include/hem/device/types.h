@@ -67,9 +67,8 @@ typedef struct __attribute__((aligned(16))) hemd_peer {
     const hemd_slot *in_host; /**< the same for ids from device_signals on */
     uint64_t *out_arrivals;   /**< one per barrier id, then one per pair barrier id */
     const uint64_t *in_arrivals;
-    /** This rank's own, of barriers with that peer, one per id; of mixed ids, where the last order to that peer's
-     *  host to tell an entry ends in its ring. Of itself: the last entry into the barrier of all that was told to
-     *  everybody, if some of them are reached through a proxy. */
+    /** This rank's own, of barriers with that peer, one per id that is not mixed. Of itself: the last entry into the
+     *  barrier of all that was told to everybody, if some of them are reached through a proxy. */
     uint64_t *pair_epochs;
     /** Through a proxy: the ring of this rank's kernels, and what they know of it. */
     struct hemd_ring *ring;
