@@ -31,6 +31,7 @@ static void check_apart(uint32_t size, uint32_t signals, uint32_t device_signals
         {l.pair_epochs, l.pair_epochs + ranks * barriers * sizeof(uint64_t)},
         {l.epochs, l.epochs + barriers * sizeof(uint64_t)},
         {l.counters, l.counters + counters * sizeof(uint64_t)},
+        {l.claims, l.claims + ranks * sizeof(hemd_claims)},
         {l.peers, l.peers + ranks * sizeof(hemd_peer)},
         {l.home, l.home + sizeof(hemd_home)},
         {l.bytes, l.bytes},
