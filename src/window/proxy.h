@@ -31,7 +31,7 @@ typedef struct hemi_proxy_in {
     hemd_ring *rings; /**< by lane; that rank's memory */
     uint64_t next[HEMI_PROXY_LANES];
     bool failed[HEMI_PROXY_LANES];
-    bool sent; /**< something that was not waited for yet */
+    bool sent;                          /**< something that was not waited for yet */
     uint64_t *values[HEMI_PROXY_LANES]; /**< what its signals are by now, by id */
 } hemi_proxy_in;
 
