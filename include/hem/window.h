@@ -88,8 +88,8 @@ typedef struct hem_window_options {
     const int *proxy_peers;
     size_t proxy_peer_count;
     /** How long at a time kernels' puts, signals, flushes and entries into barriers, which have no time limit
-     *  of their own, wait where a rank is reached through its host, for room or for what is to be done there first. Default: for ever, until it is
-     *  gone or the world revoked. */
+     *  of their own, wait where a rank is reached through its host, for room or for what is to be done there
+     *  first. Default: for ever, until it is gone or the world revoked. */
     int64_t proxy_timeout_ns;
     /** Of a window in device memory: barrier ids below this are mixed. A rank enters those each time by its
      *  CPU or by a kernel, as it likes, and either may leave, of two ranks, too; the caller sees to it that the

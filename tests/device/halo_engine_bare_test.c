@@ -1,12 +1,24 @@
 /*
  * Copy engines need memory operations of streams: where the device of one rank lacks them, an exchange by
- * copy engines is refused on all ranks when it is made, not in a run. Other ways work there.
+ * copy engines is refused on all ranks when it is made, not in a run. Other ways work there. Nor can its CPU put a word
+ * in one piece, which it says.
  *
  * hem-test: ranks=1,2,3 modes=processes labels=standin timeout=60
  */
 #include "halo_ring.h"
+#include "window_kit.h"
 
 #include "device/standin/standin.h"
+
+static void check_value(hem_world *world) {
+    const bool bare = hem_world_rank(world) == hem_world_size(world) - 1;
+    hem_window_options options = window_kit_options(64);
+    hem_window *window = window_kit_create(world, &options);
+    CHECK_STATUS(hem_put_value(window, 0, 8, 5), bare ? HEM_ERR_UNSUPPORTED : HEM_OK);
+    if (bare)
+        CHECK_SENTENCE("does not store words");
+    CHECK_OK(hem_window_destroy(window));
+}
 
 int rank_main(hem_world *world) {
     hem_exchange *x = NULL;
@@ -22,6 +34,7 @@ int rank_main(hem_world *world) {
     CHECK_OK(hem_exchange_destroy(x));
     device_free(memory);
     ring_free(&r);
+    check_value(world);
     harness_close(world, HEM_OK);
     return 0;
 }

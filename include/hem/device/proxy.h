@@ -18,7 +18,7 @@
  *   claims.failed       the same                      relaxed
  *
  * The ring lies across the bus, and where every group that waits looks at it all the time, they are in the way of the
- * very copies that they wait for (32 groups: 4 ms instead of 0.1). So one looks, for all, and the others look at
+ * very copies that they wait for (32 groups: 3 to 5 ms instead of 0.1). So one looks, for all, and the others look at
  * what it has seen, in device memory. Nobody waits for the one that looks: who finds `looking` taken looks at
  * claims.taken again, and takes it himself when it is free. It is held for two loads across the bus. What is stored
  * never falls: who takes `looking` acquires it from the one before, who has seen no later `taken`.

@@ -3,7 +3,7 @@
 #include "device/cuda/cuda.h"
 
 /* Copies of a few bytes take some ten microseconds, and so does the last of many that were sent together; what takes
- * longer may take much longer. A nap takes 80 us and more, whatever it is told. */
+ * longer may take much longer. A nap of 20 us took 77. */
 #define SPIN_NS     50000
 #define SHORT_NS    2000000
 #define NAP_NS      20000
